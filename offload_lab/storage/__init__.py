@@ -1,0 +1,1 @@
+"""Where optimizer state lies: RAM slabs and generations on disk."""

@@ -1,0 +1,214 @@
+"""State in torch's own format, both ways, and resuming from a directory.
+
+The format is that of `torch.optim.AdamW.state_dict()`: for each parameter number `step` (a float32 scalar), `exp_avg` and
+`exp_avg_sq` (float32, the parameter's shape). A 16-bit parameter has `master` beside them, its float32 weight; AdamW
+carries entries that it does not know along, and a checkpoint without `master` starts the master at the weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import torch
+
+from offload_lab.engine import Engine
+from offload_lab.halves import flat, join_words, low_halves, split_words, words_of
+from offload_lab.partition import Partition, Span
+from offload_lab.storage.direct_io import StorageError
+from offload_lab.storage.manifest import Manifest
+
+_MOMENTS = ("exp_avg", "exp_avg_sq")
+
+
+def _host_weight(engine: Engine, number: int) -> torch.Tensor:
+    return engine.tracked[number].parameter.detach().to("cpu").contiguous()
+
+
+def export(engine: Engine) -> dict[int, dict[str, torch.Tensor]]:
+    """State of every parameter that has been stepped, by parameter number, as host tensors of their own."""
+    stepped = {number: tracked for number, tracked in enumerate(engine.tracked) if tracked.step}
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for number, tracked in stepped.items():
+        names = _MOMENTS if tracked.dtype == "float32" else (*_MOMENTS, "master")
+        shape = tracked.parameter.shape
+        state[number] = {"step": torch.tensor(float(tracked.step))}
+        state[number] |= {name: torch.zeros(shape, dtype=torch.float32) for name in names}
+    scratch = engine.scratch()
+    for part in engine.partitions:
+        wanted = [span for span in part.spans if span.parameter in stepped]
+        if wanted:
+            fields = engine.fields(part, engine.load(part.index, scratch))
+            for span in wanted:
+                _export_span(engine, part, span, fields, state[span.parameter])
+    return state
+
+
+def _export_span(engine: Engine, part: Partition, span: Span, fields, into: dict[str, torch.Tensor]) -> None:
+    here, there = slice(span.offset, span.offset + span.length), slice(span.start, span.start + span.length)
+    for name, values in zip(_MOMENTS, fields, strict=False):
+        into[name].view(-1).numpy()[there] = values[here]
+    if part.dtype == "float32":
+        return
+    tracked = engine.tracked[span.parameter]
+    weight = _host_weight(engine, span.parameter)
+    if part.dtype == "bfloat16":
+        rest = np.zeros(span.length, np.uint16) if tracked.edited() else fields[2][here]
+        master = join_words(words_of(weight)[there], rest)
+    else:
+        held, current = fields[2][here], weight.view(-1).numpy()[there]
+        with np.errstate(over="ignore"):
+            master = np.where(held.astype(np.float16) == current, held, current.astype(np.float32))
+    into["master"].view(-1).numpy()[there] = master
+
+
+def check(engine: Engine, state: Mapping[int, Mapping[str, Any]]) -> None:
+    """Raises ValueError naming the parameter when `state` does not fit; nothing has been changed then."""
+    for number, entry in state.items():
+        tracked = engine.tracked[number]
+        if "max_exp_avg_sq" in entry:
+            raise ValueError(f"the checkpoint of {tracked.name} is of amsgrad=True, which OffloadAdamW does not support")
+        for name in ("step", *_MOMENTS):
+            if name not in entry:
+                raise ValueError(f"the checkpoint of {tracked.name} has no {name!r}; is it of an Adam or AdamW optimizer?")
+        for name in (*_MOMENTS, "master"):
+            if name in entry and tuple(entry[name].shape) != tuple(tracked.parameter.shape):
+                raise ValueError(
+                    f"the checkpoint's {name} of {tracked.name} has shape {tuple(entry[name].shape)}, "
+                    f"the parameter has {tuple(tracked.parameter.shape)}"
+                )
+
+
+def restore(engine: Engine, state: Mapping[int, Mapping[str, Any]]) -> None:
+    """Replace all state by `state` (as `export` gives it; parameters that it does not name start anew).
+
+    On disk this is a generation like that of a step: until it is published the one before it stands.
+    A master that does not round to the current weight is kept aside until the next step, because `model.load_state_dict`
+    may still follow; then it counts only where it rounds to the weight.
+    """
+    engine.usable()
+    check(engine, state)
+    engine.provide([n for n in state if not engine.tracked[n].parts and engine.tracked[n].parameter.numel()])
+    try:
+        steps = _restore(engine, state)
+    except BaseException as error:
+        engine.failed = error
+        raise
+    for number, tracked in enumerate(engine.tracked):
+        tracked.step = steps[number]
+        tracked.seen = tracked.now()
+        entry = state.get(number, {})
+        tracked.loaded_master = _pending_master(engine, number, entry.get("master"))
+
+
+def _restore(engine: Engine, state: Mapping[int, Mapping[str, Any]]) -> list[int]:
+    scratch = engine.scratch()
+    written = []
+    for part in engine.partitions:
+        resident = engine.resident.get(part.index)
+        record = (scratch if resident is None else resident)[: engine.record_bytes(part)]
+        record.fill(0)
+        fields = engine.fields(part, record)
+        for span in part.spans:
+            _restore_span(engine, part, span, fields, state.get(span.parameter))
+        if engine.files is not None and (resident is None or engine.policy.keeps_weights):
+            engine.files.write(part.index, record)
+            written.append(part.index)
+    steps = [int(state[n]["step"]) if n in state else 0 for n in range(len(engine.tracked))]
+    engine.steps = max(steps, default=0)
+    if engine.files is not None:
+        slots = engine.files.turned(written)
+        if engine.policy.keeps_weights:
+            engine.files.publish(engine.manifest(engine.steps, slots, steps))
+        else:
+            engine.files.slots = slots
+    return steps
+
+
+def _restore_span(engine: Engine, part: Partition, span: Span, fields, entry: Mapping[str, Any] | None) -> None:
+    here, there = slice(span.offset, span.offset + span.length), slice(span.start, span.start + span.length)
+    weight = _host_weight(engine, span.parameter)
+    if entry is not None:
+        for name, values in zip(_MOMENTS, fields, strict=False):
+            values[here] = flat(entry[name])[there]
+    if part.dtype == "float16":
+        # The loop itself takes the weight where the master does not round to it.
+        master = entry.get("master") if entry is not None else None
+        fields[2][here] = flat(weight if master is None else master)[there]
+        return
+    if part.dtype == "bfloat16" and entry is not None and "master" in entry:
+        fields[2][here] = low_halves(entry["master"], weight, span)
+    if engine.policy.keeps_weights:
+        mirror = fields[-1]
+        mirror[here] = (flat(weight) if part.dtype == "float32" else words_of(weight))[there]
+
+
+def _pending_master(engine: Engine, number: int, master: torch.Tensor | None) -> torch.Tensor | None:
+    """The master, where some weight is not its rounding yet; else None (float32 and float16 need no such thing)."""
+    tracked = engine.tracked[number]
+    if master is None or tracked.dtype != "bfloat16":
+        return None
+    words, _ = split_words(flat(master))
+    return None if np.array_equal(words, words_of(_host_weight(engine, number))) else master.detach().clone()
+
+
+def resume(engine: Engine, found: Manifest) -> None:
+    """Take up what a directory holds: state, step counts and weights. Raises ValueError when it is of another model."""
+    ours = engine.manifest(0, [], [])
+    if found.parameters != ours.parameters:
+        raise ValueError(_difference(engine, found))
+    if found.partitions != ours.partitions:
+        raise ValueError(
+            f"{str(engine.files.directory)!r} is cut into {len(found.partitions)} partitions in another way than this "
+            "optimizer's; leave partition_size out, and give the same parameters the same requires_grad, when resuming"
+        )
+    engine.files.slots = list(found.slots)
+    scratch = engine.scratch()
+    try:
+        for part in engine.partitions:
+            if engine.files.slots[part.index] is None:
+                continue
+            record = engine.resident.get(part.index, scratch)[: engine.record_bytes(part)]
+            engine.files.read(part.index, record)
+            fields = engine.fields(part, record)
+            for span in part.spans:
+                _resume_weight(engine, part, span, fields)
+    except StorageError as error:
+        raise StorageError(error.errno, f"resuming step {found.step}: {error.strerror}") from error
+    engine.steps = found.step
+    for tracked, step in zip(engine.tracked, found.parameter_steps, strict=True):
+        tracked.step = step
+        tracked.seen = tracked.now()
+
+
+def _resume_weight(engine: Engine, part: Partition, span: Span, fields) -> None:
+    parameter = engine.tracked[span.parameter].parameter
+    here = slice(span.offset, span.offset + span.length)
+    if part.dtype == "float16":
+        values = torch.from_numpy(fields[2][here].copy()).to(torch.float16)
+    elif part.dtype == "bfloat16":
+        values = torch.from_numpy(fields[-1][here].view(np.int16).copy()).view(torch.bfloat16)
+    else:
+        values = torch.from_numpy(fields[-1][here].copy())
+    with torch.no_grad():
+        if parameter.is_contiguous():
+            parameter.detach().view(-1)[span.start : span.start + span.length].copy_(values)
+        else:
+            whole = parameter.detach().contiguous()
+            whole.view(-1)[span.start : span.start + span.length].copy_(values)
+            parameter.detach().copy_(whole)
+
+
+def _difference(engine: Engine, found: Manifest) -> str:
+    where = str(engine.files.directory)
+    if len(found.parameters) != len(engine.tracked):
+        return f"{where!r} holds state of {len(found.parameters)} parameters, this optimizer has {len(engine.tracked)}"
+    for tracked, theirs in zip(engine.tracked, found.parameters, strict=True):
+        mine = {"shape": list(tracked.parameter.shape), "dtype": tracked.dtype}
+        if mine != theirs:
+            return (
+                f"{where!r} holds {tracked.name} as {theirs['dtype']} {theirs['shape']}, "
+                f"here it is {mine['dtype']} {mine['shape']}"
+            )
+    return f"{where!r} holds another model"

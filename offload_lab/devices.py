@@ -1,0 +1,36 @@
+"""Parameters and gradients as the update loop needs them: contiguous, in host memory, at an address."""
+
+from __future__ import annotations
+
+import torch
+
+
+def in_host_memory(tensor: torch.Tensor) -> bool:
+    """Whether the update loop can work on `tensor` where it is."""
+    return tensor.device.type == "cpu" and tensor.is_contiguous()
+
+
+class HostView:
+    """One parameter and its gradient for the length of one step.
+
+    Where both are contiguous in host memory these are the tensors themselves; where one is on an accelerator, strided, or
+    of another dtype, it is a host copy, and `finish` carries the new weight back.
+    """
+
+    def __init__(self, parameter: torch.Tensor, gradient: torch.Tensor | None) -> None:
+        self._parameter = parameter
+        weight = parameter.detach()
+        self._copied = not in_host_memory(weight)
+        self.weight = weight.to("cpu", memory_format=torch.contiguous_format).contiguous() if self._copied else weight
+        self.gradient: torch.Tensor | None = None
+        if gradient is not None:
+            gradient = gradient.detach()
+            if gradient.dtype != weight.dtype or not in_host_memory(gradient) or gradient.is_neg():
+                gradient = gradient.resolve_neg().to("cpu", weight.dtype).contiguous()
+            self.gradient = gradient
+
+    def finish(self) -> None:
+        """Carry the new weight to the parameter, if it was updated in a copy."""
+        if self._copied and self.gradient is not None:
+            with torch.no_grad():
+                self._parameter.detach().copy_(self.weight)

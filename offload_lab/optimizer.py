@@ -1,0 +1,319 @@
+"""OffloadAdam and OffloadAdamW: `torch.optim.Optimizer`s whose state lives in RAM or on disk."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import sys
+import warnings
+import weakref
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.optim.optimizer import Optimizer
+
+from offload_lab import checkpoint, gradients
+from offload_lab.engine import Engine
+from offload_lab.groups import check_group, check_overlap, without_duplicates
+from offload_lab.pipeline import uninterrupted
+from offload_lab.policy import OffloadPolicy
+from offload_lab.trace import Recorder
+
+_SETTINGS = ("lr", "betas", "eps", "weight_decay", "maximize")
+_live: weakref.WeakValueDictionary[str, OffloadAdam] = weakref.WeakValueDictionary()
+
+
+class OffloadAdam(Optimizer):
+    """`torch.optim.Adam` (L2 weight decay, default 0) with its state where `offload` says.
+
+    Arguments and defaults are torch's; `foreach`, `fused` and `capturable` choose among torch's own kernels and `foreach`
+    and `fused` are accepted and ignored here. Raises TypeError for a parameter whose state can't be kept (complex,
+    float64, sparse), ValueError for a setting that is out of range, contradictory or not supported (`amsgrad`,
+    `capturable`, `differentiable`), DirectoryInUse where another optimizer works in the directory, StorageError where the
+    disk refuses. A step whose gradients are not all finite changes nothing, warns, and counts in
+    `stats()["skipped_steps"]`.
+    """
+
+    _decoupled = False
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | torch.Tensor = 1e-3,
+        betas: tuple[float | torch.Tensor, float | torch.Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        amsgrad: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
+        offload: OffloadPolicy | None = None,
+    ) -> None:
+        self._engine: Engine | None = None
+        self._decoupled = self._decoupled or decoupled_weight_decay
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "amsgrad": amsgrad,
+            "foreach": foreach,
+            "maximize": maximize,
+            "capturable": capturable,
+            "differentiable": differentiable,
+            "fused": fused,
+            "decoupled_weight_decay": self._decoupled,
+        }
+        policy = OffloadPolicy() if offload is None else offload
+        if not isinstance(policy, OffloadPolicy):
+            raise TypeError(f"offload= takes an OffloadPolicy, not {type(policy).__name__}")
+        super().__init__(params, defaults)
+        check_overlap(self._named())
+        if policy.directory is not None:
+            self._take_over(policy.directory)
+        myself = weakref.ref(self)  # the engine must not keep the optimizer alive, or it would never be collected
+        engine = Engine(policy, lambda: myself()._describe_groups())
+        try:
+            engine.follow([(parameter, name) for name, parameter in self._named()])
+            if engine.files is not None and engine.files.found is not None:
+                checkpoint.resume(engine, engine.files.found)
+                self._apply_groups(engine.files.found.groups)
+        except BaseException:
+            engine.abandon()
+            raise
+        self._engine = engine
+        # Closes when the optimizer is collected, and at the end of the process, without keeping the optimizer alive.
+        weakref.finalize(self, engine.close, "it was garbage-collected")
+        if engine.files is not None:
+            _live[str(engine.files.directory)] = self
+
+    # --- construction ---------------------------------------------------------------------------------------------
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group, as `torch.optim.Optimizer.add_param_group`; its state is made room for at once."""
+        known = len(self.param_groups)
+        if self._engine is not None:
+            self._engine.usable()
+        super().add_param_group(without_duplicates(param_group))
+        group = self.param_groups[known]
+        try:
+            check_group(group)
+            for name, parameter in self._named()[-len(group["params"]) :] if group["params"] else []:
+                gradients.check_parameter(parameter, name)
+            if self._engine is not None:
+                check_overlap(self._named())
+                names = self._named()[len(self._engine.tracked) :]
+                self._engine.follow([(parameter, name) for name, parameter in names])
+        except BaseException:
+            del self.param_groups[known]
+            raise
+
+    def _named(self) -> list[tuple[str, torch.Tensor]]:
+        """Every parameter in order, with the name that messages use."""
+        return [
+            (
+                group["param_names"][i] if "param_names" in group else f"parameter {i} of group {g} {tuple(parameter.shape)}",
+                parameter,
+            )
+            for g, group in enumerate(self.param_groups)
+            for i, parameter in enumerate(group["params"])
+        ]
+
+    def _describe_groups(self) -> list[dict[str, Any]]:
+        return [
+            {
+                name: [float(beta) for beta in group[name]]
+                if name == "betas"
+                else float(group[name])
+                if isinstance(group[name], torch.Tensor)
+                else group[name]
+                for name in _SETTINGS
+            }
+            for group in self.param_groups
+        ]
+
+    def _apply_groups(self, saved: list[dict[str, Any]]) -> None:
+        for group, settings in zip(self.param_groups, saved, strict=False):
+            for name, value in settings.items():
+                if name == "lr" and isinstance(group["lr"], torch.Tensor):
+                    group["lr"].fill_(value)
+                else:
+                    group[name] = tuple(value) if name == "betas" else value
+
+    def _take_over(self, directory: Path) -> None:
+        """Close an optimizer of this process that works in `directory`, where it is plainly the one being replaced: it has
+        our parameters, or this is an interactive session in which a cell is run again."""
+        other = _live.get(os.path.abspath(directory))
+        if other is None or other._engine is None or other._engine.closed is not None:
+            return
+        mine = {id(parameter) for _, parameter in self._named()}
+        interactive = hasattr(sys, "ps1") or hasattr(builtins, "__IPYTHON__")
+        if interactive or mine & {id(parameter) for _, parameter in other._named()}:
+            warnings.warn(
+                f"the optimizer that worked in {str(directory)!r} was still open; it is closed now, and this one takes over",
+                stacklevel=3,
+            )
+            other._engine.close("another optimizer was built in its directory")
+
+    # --- stepping -------------------------------------------------------------------------------------------------
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Update every parameter that has a gradient. Ctrl-C during it takes effect after it: the step is whole.
+
+        Returns what `closure` returned. Raises RuntimeError when closed or after a failure, StorageError when the disk
+        refuses; the last published step then stands in the directory.
+        """
+        engine = self._usable()
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        numbered = []
+        number = 0
+        for group in self.param_groups:
+            for _ in group["params"]:
+                numbered.append((number, group))
+                number += 1
+        skipped = uninterrupted(lambda: engine.step(numbered, self._decoupled))
+        if skipped:
+            warnings.warn(skipped, stacklevel=2)
+        return loss
+
+    def _usable(self) -> Engine:
+        if self._engine is None:
+            raise RuntimeError("this optimizer was not built completely")
+        self._engine.usable()
+        return self._engine
+
+    # --- torch's state format -------------------------------------------------------------------------------------
+
+    def state_dict(self) -> dict[str, Any]:
+        """State in the format of `torch.optim.AdamW.state_dict()`, as host tensors of their own; 16-bit parameters have
+        their float32 `master` beside the moments. Takes RAM for the whole state."""
+        engine = self._usable()
+        exported = checkpoint.export(engine)
+        parameters = [parameter for _, parameter in self._named()]
+        self.state.update({parameters[number]: entry for number, entry in exported.items()})
+        try:
+            return super().state_dict()
+        finally:
+            self.state.clear()
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take over a checkpoint of this class or of `torch.optim.AdamW`: settings, step counts, moments, and masters
+        where they round to the weights. State stays in its tier. Raises ValueError when the checkpoint does not fit;
+        nothing is changed then."""
+        engine = self._usable()
+        packed = [number for group in state_dict["param_groups"] for number in group["params"]]
+        if len(packed) != len(engine.tracked):
+            raise ValueError(f"the checkpoint has {len(packed)} parameters, this optimizer has {len(engine.tracked)}")
+        state = {place: state_dict["state"][key] for place, key in enumerate(packed) if key in state_dict["state"]}
+        checkpoint.check(engine, state)
+        for group in state_dict["param_groups"]:
+            if group.get("amsgrad"):
+                raise ValueError("the checkpoint is of amsgrad=True, which OffloadAdamW does not support")
+        super().load_state_dict({**state_dict, "state": {}})
+        for number, group in enumerate(self.param_groups):
+            missing = [name for name in self.defaults if name not in group]
+            if missing:
+                warnings.warn(
+                    f"the checkpoint's group {number} has no {', '.join(missing)}; the defaults of this optimizer stand",
+                    stacklevel=2,
+                )
+                group.update({name: self.defaults[name] for name in missing})
+        uninterrupted(lambda: checkpoint.restore(engine, state))
+
+    # --- looking and closing --------------------------------------------------------------------------------------
+
+    def memory(self) -> dict[str, int]:
+        """Bytes that the state takes now: {"ram": records and buffers, "disk": blocks of the files}."""
+        return self._engine.memory() if self._engine is not None else {"ram": 0, "disk": 0}
+
+    def stats(self) -> dict[str, Any]:
+        """What runs, and what has happened so far. Bytes are those moved by steps, as counted by the calls that moved them."""
+        engine = self._usable()
+        files = engine.files
+        return {
+            "tier": engine.policy.tier,
+            "kernel": "numba",
+            "threads": engine.threads,
+            "partitions": len(engine.partitions),
+            "resident_partitions": len(engine.resident),
+            "direct_io": files.direct if files is not None else None,
+            "directory": str(files.directory) if files is not None else None,
+            "steps": engine.steps,
+            "skipped_steps": engine.skipped_steps,
+            "bytes_read": engine.bytes_read,
+            "bytes_written": engine.bytes_written,
+            **{f"{tier}_bytes": nbytes for tier, nbytes in engine.memory().items()},
+        }
+
+    @property
+    def trace(self) -> Recorder:
+        """What each task of the newest steps did, and when."""
+        return self._usable().trace
+
+    def close(self) -> None:
+        """Give back RAM and files; after this only `close()` may be called. Files of durability "step" stay."""
+        if self._engine is not None:
+            self._engine.close("close() was called")
+
+    def __enter__(self) -> OffloadAdam:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(
+            f"{type(self).__name__} owns memory and files and can't be pickled or copied; save state_dict(), build a new "
+            "one, and load it there"
+        )
+
+
+class OffloadAdamW(OffloadAdam):
+    """`torch.optim.AdamW` (decoupled weight decay, default 0.01) with its state where `offload` says. See OffloadAdam.
+
+    >>> policy = OffloadPolicy(tier="disk", directory="state", ram_budget="300MiB")
+    >>> with OffloadAdamW(model.parameters(), lr=3e-4, offload=policy) as optimizer: ...
+    """
+
+    _decoupled = True
+
+    def __init__(
+        self,
+        params: Iterable[Any],
+        lr: float | torch.Tensor = 1e-3,
+        betas: tuple[float | torch.Tensor, float | torch.Tensor] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        offload: OffloadPolicy | None = None,
+    ) -> None:
+        super().__init__(
+            params,
+            lr,
+            betas,
+            eps,
+            weight_decay,
+            amsgrad,
+            foreach=foreach,
+            maximize=maximize,
+            capturable=capturable,
+            differentiable=differentiable,
+            fused=fused,
+            offload=offload,
+        )

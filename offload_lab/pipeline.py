@@ -1,0 +1,166 @@
+"""Runs a schedule for real: a few threads a lane, started for one step and gone after it.
+
+Threads live only within `run`: between steps there is nothing to fork into a DataLoader worker, nothing to stop on close,
+and nothing that an interrupted cell can leave behind.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from offload_lab.schedule import Task
+from offload_lab.trace import Event, Recorder
+
+Piece = Callable[[], None]
+Result = TypeVar("Result")
+
+
+class _Aborted(BaseException):
+    """Another lane failed; this one ends quietly. Not an Exception, so that no handler takes it for a failure of its own."""
+
+
+class _Board:
+    """Which tasks have ended, and the first error."""
+
+    def __init__(self, tasks: Sequence[Task], recorder: Recorder) -> None:
+        self._changed = threading.Condition()
+        self._done: set[int] = set()
+        self._open_pieces: dict[int, int] = {}
+        self._started: dict[int, float] = {}
+        self._recorder = recorder
+        self.error: BaseException | None = None
+
+    def wait_for(self, numbers: Sequence[int]) -> None:
+        with self._changed:
+            self._changed.wait_for(lambda: self.error is not None or self._done.issuperset(numbers))
+            if self.error is not None:
+                raise _Aborted
+
+    def begin(self, task: Task, pieces: int) -> None:
+        with self._changed:
+            self._open_pieces[task.number] = pieces
+            self._started[task.number] = time.perf_counter()
+            if pieces == 0:
+                self._end(task)
+
+    def piece_done(self, task: Task) -> None:
+        with self._changed:
+            self._open_pieces[task.number] -= 1
+            if self._open_pieces[task.number] == 0:
+                self._end(task)
+
+    def _end(self, task: Task) -> None:
+        start = self._started.pop(task.number)
+        self._recorder.add(Event(task.kind, task.lane, task.partition, start, time.perf_counter(), task.nbytes))
+        self._done.add(task.number)
+        self._changed.notify_all()
+
+    def fail(self, error: BaseException) -> None:
+        with self._changed:
+            if self.error is None:
+                self.error = error
+            self._changed.notify_all()
+
+
+class _Lane:
+    """The pieces of one lane's tasks, in order, handed to whichever of its threads is free."""
+
+    def __init__(self, tasks: Sequence[Task], split: Callable[[Task], Sequence[Piece]], board: _Board) -> None:
+        self._pieces = self._in_order(tasks, split, board)
+        self._lock = threading.Lock()
+        self._board = board
+
+    @staticmethod
+    def _in_order(tasks, split, board) -> Iterator[tuple[Task, Piece]]:
+        for task in tasks:
+            board.wait_for(task.after)
+            pieces = split(task)
+            board.begin(task, len(pieces))
+            for piece in pieces:
+                yield task, piece
+
+    def work(self) -> None:
+        try:
+            while True:
+                with self._lock:  # held while waiting for `after`: the lane's other threads have nothing to do either
+                    taken = next(self._pieces, None)
+                if taken is None or self._board.error is not None:
+                    return
+                task, piece = taken
+                piece()
+                self._board.piece_done(task)
+        except _Aborted:
+            return
+        except BaseException as error:  # carried to the caller of `run`, which raises it
+            self._board.fail(error)
+
+
+def run(tasks: Sequence[Task], split: Callable[[Task], Sequence[Piece]], widths: Mapping[str, int], recorder: Recorder) -> None:
+    """Run `tasks`; return when all have ended and all threads are gone. Raises the first error of any of them.
+
+    `split(task)` is called when the task may start and gives its pieces, which run in any order on the `widths[lane]`
+    threads of the lane. One thread altogether runs in the caller's.
+    """
+    board = _Board(tasks, recorder)
+    names = dict.fromkeys(task.lane for task in tasks)
+    lanes = {name: _Lane([task for task in tasks if task.lane == name], split, board) for name in names}
+    workers = [(name, lane) for name, lane in lanes.items() for _ in range(widths[name])]
+    if len(workers) == 1:
+        workers[0][1].work()
+    else:
+        threads = [threading.Thread(target=lane.work, name=f"offload {name}", daemon=True) for name, lane in workers]
+        started = []
+        try:
+            for thread in threads:
+                thread.start()
+                started.append(thread)
+        except RuntimeError as error:  # no thread to be had: the ones that run must end before anybody reads the state
+            board.fail(error)
+        for thread in started:
+            thread.join()
+    if board.error is not None:
+        raise board.error
+
+
+def uninterrupted(work: Callable[[], Result]) -> Result:
+    """Call `work` in a thread and wait for it; Ctrl-C is held back until it has ended, then raised.
+
+    This is what makes an interrupted step a whole step: Python delivers the interrupt to the main thread only, and the
+    main thread does nothing but wait here.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    results: list[Result] = []
+    failure: list[BaseException] = []
+    ended = threading.Event()
+
+    def guarded() -> None:
+        try:
+            results.append(work())
+        except BaseException as error:  # raised again below, in the caller's thread
+            failure.append(error)
+        finally:
+            ended.set()
+
+    thread = threading.Thread(target=guarded, name="offload step", daemon=True)
+    interrupt: KeyboardInterrupt | None = None
+    try:
+        thread.start()
+    except KeyboardInterrupt as error:
+        if thread.ident is None:
+            raise  # nothing has begun
+        interrupt = error
+    while not ended.is_set():
+        try:
+            ended.wait()
+        except KeyboardInterrupt as error:
+            interrupt = error
+    thread.join()
+    if failure:
+        raise failure[0]
+    if interrupt is not None:
+        raise interrupt
+    return results[0]

@@ -1,0 +1,123 @@
+"""OffloadPolicy: where optimizer state lives, how much RAM it may take, and how durable a step is."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+_UNITS = {"": 1, "B": 1} | {
+    prefix + unit: base**power for power, prefix in enumerate("KMGT", start=1) for unit, base in (("B", 1000), ("iB", 1024))
+}
+
+
+def parse_bytes(value: int | str) -> int:
+    """A number of bytes from an int or from text such as "300MiB" (1024²) or "2 GB" (1000³).
+
+    Raises ValueError for anything else, and for a number that is not positive.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, str)):
+        raise ValueError(f'a size is a whole number of bytes or text such as "300MiB", not {value!r}')
+    if isinstance(value, int):
+        nbytes = value
+    else:
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", value)
+        if match is None or match[2] not in _UNITS:
+            raise ValueError(f'cannot read {value!r} as a size; write for example "300MiB" or "2GB"')
+        nbytes = int(float(match[1]) * _UNITS[match[2]])
+    if nbytes <= 0:
+        raise ValueError(f"a size is more than zero bytes, not {value!r}")
+    return nbytes
+
+
+@dataclass(frozen=True)
+class OffloadPolicy:
+    """How `OffloadAdamW` keeps its state. Every field is checked at once; nothing is allocated or created here."""
+
+    tier: Literal["ram", "disk"] = "ram"
+    """"ram": all state in memory. "disk": in files, streamed through a few buffers."""
+
+    directory: str | os.PathLike[str] | None = None
+    """Where the files of the disk tier live; made when missing. One optimizer a directory. Needed by, and only by, "disk"."""
+
+    ram_budget: int | str | None = None
+    """Most bytes of RAM that state and buffers may take ("300MiB" or an int). The disk tier keeps as many partitions in
+    RAM as fit beside its buffers, and streams the rest. None: buffers only on the disk tier, no limit on the RAM tier."""
+
+    partition_size: int | None = None
+    """Elements a partition. None: chosen from the model's size and the budget, at most 4 Mi."""
+
+    depth: int = 4
+    """Buffers of the disk tier: one being read, one updated, one written, and one to even them out."""
+
+    io_threads: int = 2
+    """Threads that read, and as many others that write, while a step runs."""
+
+    chunk_bytes: int | str = "2MiB"
+    """Bytes of one read or write call."""
+
+    direct_io: Literal["auto", "off"] = "auto"
+    """"auto": past the page cache where the file system can, else through it (`stats()["direct_io"]` says which)."""
+
+    durability: Literal["step", "checkpoint"] = "step"
+    """"step": after every step the directory alone can restore optimizer and weights, also after `kill -9`; files stay
+    on close. "checkpoint": the files are scratch space, removed on close; save `state_dict()` yourself."""
+
+    existing: Literal["replace", "resume", "refuse"] = "replace"
+    """What to do when the directory holds an earlier run: start over (warns and names the step given up), take it up
+    where it stopped, or raise FileExistsError."""
+
+    def __post_init__(self) -> None:
+        self._one_of("tier", "ram", "disk")
+        self._one_of("direct_io", "auto", "off")
+        self._one_of("durability", "step", "checkpoint")
+        self._one_of("existing", "replace", "resume", "refuse")
+        for name, least in (("depth", 2), ("io_threads", 1)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ValueError(f"OffloadPolicy({name}={value!r}): a whole number of at least {least} is needed")
+        size = self.partition_size
+        if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 1):
+            raise ValueError(f"OffloadPolicy(partition_size={size!r}): a whole number of elements of at least 1, or None")
+        for name in ("ram_budget", "chunk_bytes"):
+            value = getattr(self, name)
+            if value is not None or name == "chunk_bytes":
+                try:
+                    object.__setattr__(self, name, parse_bytes(value))
+                except ValueError as error:
+                    raise ValueError(f"OffloadPolicy({name}={value!r}): {error}") from None
+        self._check_directory()
+
+    def _one_of(self, name: str, *choices: str) -> None:
+        value = getattr(self, name)
+        if value not in choices:
+            raise ValueError(f"OffloadPolicy({name}={value!r}): one of {', '.join(map(repr, choices))} is needed")
+
+    def _check_directory(self) -> None:
+        if self.tier == "ram":
+            if self.directory is not None:
+                raise ValueError(
+                    f'OffloadPolicy(tier="ram", directory={str(self.directory)!r}) contradicts itself: '
+                    'the RAM tier writes no files. Leave the directory out, or say tier="disk".'
+                )
+            if self.existing != "replace" or self.durability != "step":
+                raise ValueError(
+                    "OffloadPolicy: existing= and durability= are about the files of the disk tier; "
+                    'leave them out, or say tier="disk".'
+                )
+            return
+        if self.directory is None:
+            raise ValueError('OffloadPolicy(tier="disk") needs directory=…, a folder on the disk that shall be used')
+        if self.durability == "checkpoint" and self.existing == "resume":
+            raise ValueError(
+                'OffloadPolicy(durability="checkpoint", existing="resume") contradicts itself: scratch files are removed '
+                'on close and cannot be taken up again. Use durability="step", or load a state_dict().'
+            )
+        object.__setattr__(self, "directory", Path(self.directory))
+
+    @property
+    def keeps_weights(self) -> bool:
+        """Whether records on disk hold the weights too, so that the directory alone restores the model."""
+        return self.tier == "disk" and self.durability == "step"

@@ -1,0 +1,97 @@
+"""What a RAM budget buys: how large a partition is, which partitions stay in RAM, how many buffers stream the rest. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from offload_lab.partition import BLOCK, Partition, round_up
+from offload_lab.policy import OffloadPolicy
+
+LARGEST = 4 << 20  # elements; beyond this a partition only costs memory (measured: 2 to 8 Mi are equally fast)
+SMALLEST = 1 << 10  # elements; below this a step is all overhead
+
+
+def buffer_bytes(size: int) -> int:
+    """Bytes of a buffer that holds the record of any partition of `size` elements: 12 bytes an element, whatever the
+    dtype, and the rounding of its fields."""
+    return round_up(12 * size + 128) + 2 * BLOCK
+
+
+def partition_size(elements: int, policy: OffloadPolicy) -> int:
+    """Elements a partition for a model of `elements` trainable parameters.
+
+    Without a wish, a sixteenth of the model (so that reading, updating and writing overlap), at most 4 Mi, and small
+    enough for `depth` buffers in the budget. Raises ValueError with the arithmetic when the budget can't hold them.
+    """
+    if policy.partition_size is not None:
+        size = policy.partition_size
+    else:
+        size = min(LARGEST, max(16 * SMALLEST, -(-elements // 16)))
+    if policy.tier == "ram" or policy.ram_budget is None:
+        return size
+    if buffer_bytes(elements) + BLOCK * (elements // size + 1) <= policy.ram_budget:
+        return size  # everything stays in RAM, no buffer is needed
+    if policy.partition_size is None:
+        room = policy.ram_budget // policy.depth - 3 * BLOCK - 128
+        size = min(size, room // 12)
+        if size < SMALLEST:
+            least = policy.depth * buffer_bytes(SMALLEST)
+            raise ValueError(
+                f"ram_budget={policy.ram_budget:,} bytes is too small: {policy.depth} buffers for partitions of "
+                f"{SMALLEST:,} elements at 12 bytes take {least:,} bytes. Give at least that."
+            )
+    elif policy.depth * buffer_bytes(size) > policy.ram_budget:
+        raise ValueError(
+            f"ram_budget={policy.ram_budget:,} bytes is too small for partition_size={size:,}: {policy.depth} buffers of "
+            f"{buffer_bytes(size):,} bytes take {policy.depth * buffer_bytes(size):,}. Give a larger budget, a smaller "
+            "partition_size, or leave partition_size out."
+        )
+    return size
+
+
+@dataclass(frozen=True)
+class Residency:
+    """Partitions kept in RAM, and the buffers for all others."""
+
+    resident: frozenset[int]
+    buffers: int
+    buffer_bytes: int
+    ram_bytes: int
+
+
+def place(partitions: Sequence[Partition], size: int, policy: OffloadPolicy, kept: Residency | None = None) -> Residency:
+    """Decide for each partition whether it stays in RAM; those of `kept` stay where they are.
+
+    The RAM tier keeps all. The disk tier keeps the first that fit beside the buffers: a pinned set hits its share of every
+    step, where the least recently used of a scan would hit nothing. Raises ValueError when the budget can't hold it.
+    """
+    records = {part.index: part.record_bytes(policy.keeps_weights) for part in partitions}
+    total = sum(records.values())
+    budget = policy.ram_budget
+    if policy.tier == "ram":
+        if budget is not None and total > budget:
+            raise ValueError(
+                f"the state takes {total:,} bytes ({sum(p.numel for p in partitions):,} parameters, padding included) and "
+                f'ram_budget is {budget:,}. Give more, or use tier="disk".'
+            )
+        return Residency(frozenset(records), 0, 0, total)
+    already = kept.resident if kept is not None else frozenset[int]()
+    used = sum(records[index] for index in already)
+    if budget is not None and used + total - sum(records[i] for i in already) <= budget and not (kept and kept.buffers):
+        return Residency(frozenset(records), 0, 0, total)
+    buffers = min(policy.depth, len(partitions) - len(already)) if budget is None else policy.depth
+    buffers = max(buffers, kept.buffers if kept is not None else 0)
+    streaming = buffers * buffer_bytes(size)
+    if budget is not None and used + streaming > budget:
+        raise ValueError(
+            f"ram_budget={budget:,} bytes is too small: partitions in RAM take {used:,} and {buffers} buffers take "
+            f"{streaming:,}, together {used + streaming:,}. Give at least that."
+        )
+    resident = set(already)
+    if budget is not None:
+        for part in partitions:
+            if part.index not in resident and used + streaming + records[part.index] <= budget:
+                resident.add(part.index)
+                used += records[part.index]
+    return Residency(frozenset(resident), buffers, buffer_bytes(size), used + streaming)

@@ -1,0 +1,97 @@
+"""One owner a directory: a lock that dies with its process, and says who holds it."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import time
+import weakref
+from pathlib import Path
+
+if sys.platform != "win32":
+    import fcntl
+
+_held: weakref.WeakSet[DirectoryLock] = weakref.WeakSet()
+
+
+class DirectoryInUse(OSError):
+    """Another optimizer is working in this directory."""
+
+
+def boot_id() -> str:
+    """An id that changes with every boot of this machine, so that a process id from before can't be taken for a live one."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return "unknown"
+
+
+class DirectoryLock:
+    """Held from construction to `close()` or the end of the process, whichever way it ends (`kill -9` too).
+
+    The system lock (`flock`) decides; the process id, boot id and host written into the file are for the message.
+    Raises DirectoryInUse naming the holder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.owner_pid = os.getpid()
+        try:
+            while True:
+                self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if self._is_still_there():
+                    break
+                os.close(self._fd)
+        except BlockingIOError:
+            holder = self._holder()
+            os.close(self._fd)
+            self._fd = -1
+            raise DirectoryInUse(
+                f"the directory {str(path.parent)!r} is in use by {holder}. "
+                "Close that optimizer (close(), or leave its `with` block), stop that process, or choose another directory=."
+            ) from None
+        owner = {"pid": os.getpid(), "boot_id": boot_id(), "host": platform.node(), "since": time.time()}
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, json.dumps(owner).encode(), 0)
+        _held.add(self)
+
+    def _is_still_there(self) -> bool:
+        """Whether the locked file is the one at the path: its last owner may have deleted it between open and lock."""
+        try:
+            return os.path.samestat(os.fstat(self._fd), os.stat(self.path))
+        except FileNotFoundError:
+            return False
+
+    def _holder(self) -> str:
+        try:
+            owner = json.loads(os.pread(self._fd, 4096, 0))
+            if owner["pid"] == os.getpid() and owner["boot_id"] == boot_id():
+                return f"another optimizer of this process (pid {os.getpid()})"
+            return f"process {owner['pid']} on {owner['host']}"
+        except (ValueError, KeyError, TypeError):
+            return "another process"
+
+    def close(self) -> None:
+        """Unlock. In a forked child this does nothing: the lock is the parent's."""
+        if self._fd >= 0 and os.getpid() == self.owner_pid:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)  # not merely close: a forked child may hold the same open file
+            self.forget()
+
+    def forget(self) -> None:
+        """Close the file without unlocking, as a forked child must."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+def _after_fork_in_child() -> None:
+    # A DataLoader worker that outlives the parent would otherwise keep the directory locked.
+    for lock in list(_held):
+        lock.forget()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

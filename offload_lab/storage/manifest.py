@@ -1,0 +1,83 @@
+"""The manifest: the one small file that says which step a directory holds and where each partition's state lies."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from offload_lab.storage.direct_io import StorageError
+
+FORMAT = 1
+
+
+@dataclass
+class Manifest:
+    """What a directory holds after `step` steps. `slots[i]` is the slot with partition i's newest state, None if it was
+    never written."""
+
+    step: int
+    slots: list[int | None]
+    parameter_steps: list[int]
+    parameters: list[dict[str, Any]]
+    """Shape and dtype of each parameter, in the optimizer's order."""
+    partitions: list[list[Any]]
+    """Index, dtype and spans of each partition."""
+    groups: list[dict[str, Any]]
+    """The groups' settings (lr, betas, …), for resuming."""
+    pid: int = field(default_factory=os.getpid)
+    format: int = FORMAT
+
+
+def publish(path: Path, manifest: Manifest) -> None:
+    """Replace the manifest in one step: afterwards a reader finds the old one or the new one, whole, even after a crash.
+
+    Raises StorageError when the disk refuses; then the old one stands.
+    """
+    draft = path.with_suffix(".draft")
+    try:
+        with open(draft, "w", encoding="utf-8") as file:
+            json.dump(asdict(manifest), file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(draft, path)
+        directory = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(directory)  # the rename itself is on disk only when the directory is
+        finally:
+            os.close(directory)
+    except OSError as error:
+        raise StorageError(
+            error.errno,
+            f"publishing step {manifest.step} as {str(path)!r} failed: {error.strerror}; the step before it still stands",
+        ) from error
+
+
+def load(path: Path) -> Manifest | None:
+    """The manifest at `path`, or None where there is none. Raises StorageError naming the file when it is not readable
+    as a manifest, and naming both versions when its format is another."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise StorageError(errno.EIO, f"{str(path)!r} cannot be read: {error}") from error
+    try:
+        content = json.loads(text)
+        version = content["format"]
+        if version != FORMAT:
+            raise StorageError(
+                errno.EINVAL,
+                f"{str(path)!r} has format {version}; this edition reads format {FORMAT}. "
+                "Resume it with the edition that wrote it and save a state_dict().",
+            )
+        return Manifest(**content)
+    except (ValueError, KeyError, TypeError) as error:
+        raise StorageError(
+            errno.EINVAL,
+            f"{str(path)!r} is not a manifest of optimizer state ({error}). If nothing in it is needed, delete the folder's "
+            "offload.* files and start again.",
+        ) from error
