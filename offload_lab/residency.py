@@ -33,7 +33,7 @@ def partition_size(elements: int, policy: OffloadPolicy) -> int:
     if buffer_bytes(elements) + BLOCK * (elements // size + 1) <= policy.ram_budget:
         return size  # everything stays in RAM, no buffer is needed
     if policy.partition_size is None:
-        room = policy.ram_budget // policy.depth - 3 * BLOCK - 128
+        room = policy.ram_budget // policy.depth // BLOCK * BLOCK - 2 * BLOCK - 128
         size = min(size, room // 12)
         if size < SMALLEST:
             least = policy.depth * buffer_bytes(SMALLEST)
