@@ -99,6 +99,15 @@ class StateFiles:
             places.append((length, nbytes))
             length += 2 * nbytes
         if self._file is None:
+            held = self.state_path.stat().st_size if self.found is not None else length
+            if held < length:
+                # Before the file is made longer again: what is missing would then read as zeros, as if it were state.
+                raise StorageError(
+                    errno.EIO,
+                    f"{str(self.state_path)!r} has {held:,} bytes where its manifest needs {length:,}: it "
+                    "was cut short or belongs to another run. Restore both files from a copy, or start over with "
+                    'existing="replace".',
+                )
             self._file = BlockFile(self.state_path, length, self._direct)
         else:
             self._file.extend(length)

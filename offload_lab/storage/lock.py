@@ -53,7 +53,7 @@ class DirectoryLock:
                 f"the directory {str(path.parent)!r} is in use by {holder}. "
                 "Close that optimizer (close(), or leave its `with` block), stop that process, or choose another directory=."
             ) from None
-        owner = {"pid": os.getpid(), "boot_id": boot_id(), "host": platform.node(), "since": time.time()}
+        owner = {"pid": os.getpid(), "boot_id": boot_id(), "host": platform.node(), "since": round(time.time())}
         os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, json.dumps(owner).encode(), 0)
         _held.add(self)

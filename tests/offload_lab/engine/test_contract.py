@@ -86,7 +86,7 @@ def test_a_group_added_later_is_trained(policy):
         optimizer.step()
         assert torch.allclose(second, torch.full_like(second, -0.2))
         assert [int(entry["step"]) for entry in optimizer.state_dict()["state"].values()] == [2, 1]
-        with pytest.raises(TypeError, match="parameter 0 of group 2.*float64"):
+        with pytest.raises(TypeError, match=r"parameter 0 of group 2.*float64"):
             optimizer.add_param_group({"params": [torch.nn.Parameter(torch.zeros(2, dtype=torch.float64))]})
         assert len(optimizer.param_groups) == 2
         optimizer.step()
@@ -311,6 +311,7 @@ def test_settings_out_of_range_are_refused(wrong, tmp_path):
     assert not (tmp_path / "never").exists()
 
 
+@pytest.mark.filterwarnings("ignore:Complex modules")
 @pytest.mark.parametrize("dtype", [torch.complex64, torch.float64])
 def test_dtypes_that_have_no_state_are_refused_by_name(dtype):
     model = torch.nn.ModuleDict({"a": torch.nn.Linear(2, 2), "b": torch.nn.Linear(2, 2).to(dtype)})
@@ -345,5 +346,5 @@ def test_a_model_converted_after_construction_is_refused():
     optimizer = OffloadAdamW(module.parameters())
     module.to(torch.bfloat16)
     module(torch.ones(1, 3, dtype=torch.bfloat16)).sum().backward()
-    with pytest.raises(RuntimeError, match="was float32 when this optimizer was built and is torch.bfloat16"):
+    with pytest.raises(RuntimeError, match=r"was float32 when this optimizer was built and is torch.bfloat16"):
         optimizer.step()
