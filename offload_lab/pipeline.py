@@ -6,6 +6,7 @@ and nothing that an interrupted cell can leave behind.
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -126,41 +127,22 @@ def run(tasks: Sequence[Task], split: Callable[[Task], Sequence[Piece]], widths:
 
 
 def uninterrupted(work: Callable[[], Result]) -> Result:
-    """Call `work` in a thread and wait for it; Ctrl-C is held back until it has ended, then raised.
+    """Call `work` and return its result; a Ctrl-C that arrives meanwhile is delivered right after it.
 
-    This is what makes an interrupted step a whole step: Python delivers the interrupt to the main thread only, and the
-    main thread does nothing but wait here.
+    This is what makes an interrupted step a whole step. Waiting in a `try` around another thread does not: an interrupt
+    can always fall between two of its lines.
     """
     if threading.current_thread() is not threading.main_thread():
+        return work()  # Python runs signal handlers in the main thread only
+    previous = signal.getsignal(signal.SIGINT)
+    if previous is None:  # installed by other than Python code, so that it could not be put back
         return work()
-    results: list[Result] = []
-    failure: list[BaseException] = []
-    ended = threading.Event()
-
-    def guarded() -> None:
-        try:
-            results.append(work())
-        except BaseException as error:  # raised again below, in the caller's thread
-            failure.append(error)
-        finally:
-            ended.set()
-
-    thread = threading.Thread(target=guarded, name="offload step", daemon=True)
-    interrupt: KeyboardInterrupt | None = None
+    arrived: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: arrived.append(number))
     try:
-        thread.start()
-    except KeyboardInterrupt as error:
-        if thread.ident is None:
-            raise  # nothing has begun
-        interrupt = error
-    while not ended.is_set():
-        try:
-            ended.wait()
-        except KeyboardInterrupt as error:
-            interrupt = error
-    thread.join()
-    if failure:
-        raise failure[0]
-    if interrupt is not None:
-        raise interrupt
-    return results[0]
+        result = work()
+    finally:
+        signal.signal(signal.SIGINT, previous)
+        if arrived:
+            signal.raise_signal(signal.SIGINT)
+    return result

@@ -222,3 +222,34 @@ def test_a_constructor_that_fails_shows_only_the_true_error_and_leaves_nothing(t
     with pytest.raises(ValueError, match="ram_budget=20,000 bytes is too small"):
         OffloadAdamW(parameters(50_000), offload=policy)
     assert not (tmp_path / "state").exists()
+
+
+@pytest.mark.parametrize("call", ["preadv", "pwritev", "fdatasync", "replace"])
+def test_ctrl_c_is_held_back_until_the_step_is_published(disk, monkeypatch, call):
+    with OffloadAdamW(parameters(), offload=disk()) as optimizer:
+        stepped(optimizer)
+        real = getattr(os, call)
+
+        def interrupting(*arguments):
+            os.kill(os.getpid(), signal.SIGINT)
+            return real(*arguments)
+
+        monkeypatch.setattr(os, call, interrupting)
+        with pytest.raises(KeyboardInterrupt):
+            stepped(optimizer)
+        monkeypatch.undo()
+        assert optimizer.stats()["steps"] == 2
+        stepped(optimizer)
+
+
+def test_the_handler_that_was_there_gets_the_interrupt(disk, monkeypatch):
+    noted = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: noted.append(number))
+    try:
+        with OffloadAdamW(parameters(), offload=disk()) as optimizer:
+            real = os.pwritev
+            monkeypatch.setattr(os, "pwritev", lambda *arguments: (os.kill(os.getpid(), signal.SIGINT), real(*arguments))[1])
+            stepped(optimizer)
+            assert noted and optimizer.stats()["steps"] == 1
+    finally:
+        signal.signal(signal.SIGINT, before)
