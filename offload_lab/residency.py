@@ -9,13 +9,13 @@ from offload_lab.partition import BLOCK, Partition, round_up
 from offload_lab.policy import OffloadPolicy
 
 LARGEST = 4 << 20  # elements; beyond this a partition only costs memory (measured: 2 to 8 Mi are equally fast)
-SMALLEST = 1 << 10  # elements; below this a step is all overhead
+SMALLEST = 1 << 8  # elements; below this a step is all overhead
 
 
 def buffer_bytes(size: int) -> int:
     """Bytes of a buffer that holds the record of any partition of `size` elements: 12 bytes an element, whatever the
-    dtype, and the rounding of its fields."""
-    return round_up(12 * size + 128) + 2 * BLOCK
+    dtype, 64 for the alignment of each moment, and a block for the weights' own rounding."""
+    return round_up(12 * size + 128) + BLOCK
 
 
 def partition_size(elements: int, policy: OffloadPolicy) -> int:
@@ -27,13 +27,13 @@ def partition_size(elements: int, policy: OffloadPolicy) -> int:
     if policy.partition_size is not None:
         size = policy.partition_size
     else:
-        size = min(LARGEST, max(16 * SMALLEST, -(-elements // 16)))
+        size = min(LARGEST, max(64 * SMALLEST, -(-elements // 16)))
     if policy.tier == "ram" or policy.ram_budget is None:
         return size
     if buffer_bytes(elements) + BLOCK * (elements // size + 1) <= policy.ram_budget:
         return size  # everything stays in RAM, no buffer is needed
     if policy.partition_size is None:
-        room = policy.ram_budget // policy.depth // BLOCK * BLOCK - 2 * BLOCK - 128
+        room = policy.ram_budget // policy.depth // BLOCK * BLOCK - BLOCK - 128
         size = min(size, room // 12)
         if size < SMALLEST:
             least = policy.depth * buffer_bytes(SMALLEST)

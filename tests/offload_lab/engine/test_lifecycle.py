@@ -18,6 +18,14 @@ from offload_lab import DirectoryInUse, OffloadAdamW, OffloadPolicy
 ROOT = Path(__file__).resolve().parents[3]
 
 
+@pytest.fixture
+def interruptible():
+    """Python's own handler of Ctrl-C: a run in the background starts with the signal ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def stepped(optimizer, times=1):
     for _ in range(times):
         for group in optimizer.param_groups:
@@ -143,6 +151,7 @@ def test_descriptors_do_not_leak(disk):
         assert len(os.listdir("/proc/self/fd")) == before
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_in_a_step_leaves_a_whole_step(model, train, adamw, disk):
     """Case 113: the interrupt arrives at many different moments; after each the state is t or t + 1, bit for bit."""
     whole, states = model(torch.bfloat16), []
@@ -224,6 +233,7 @@ def test_a_constructor_that_fails_shows_only_the_true_error_and_leaves_nothing(t
     assert not (tmp_path / "state").exists()
 
 
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("call", ["preadv", "pwritev", "fdatasync", "replace"])
 def test_ctrl_c_is_held_back_until_the_step_is_published(disk, monkeypatch, call):
     with OffloadAdamW(parameters(), offload=disk()) as optimizer:
