@@ -1,0 +1,128 @@
+"""The files of an issuer's key: the private key, for its owner alone, and the public name beside it."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from quizzes.certificates import did_key, ed25519
+
+_LARGEST_FILE = 16 * 1024
+
+
+class KeyFileError(ValueError):
+    """A key file cannot be used or must not be written; the message says why and what to do."""
+
+
+def public_path(path: Path) -> Path:
+    """Where the public name of the key in `path` stands: the same name with `.pub` added."""
+    return path.with_name(path.name + ".pub")
+
+
+def generate(path: Path) -> str:
+    """Makes a new key, writes it to `path` (PKCS #8, readable by its owner only) and its did:key to `public_path(path)`.
+
+    Returns the did:key. Raises KeyFileError, and leaves everything as it was, when either file exists or cannot be written.
+    """
+    private = Ed25519PrivateKey.generate()
+    did = did_key.did_of(ed25519.public_key(private))
+    pem = private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    _write_new(path, pem, 0o600)
+    try:
+        _write_new(public_path(path), did.encode() + b"\n", 0o644)
+    except KeyFileError:
+        path.unlink()
+        raise
+    return did
+
+
+def load_private(path: Path) -> Ed25519PrivateKey:
+    """The issuer's key in `path`. Raises KeyFileError for a file that others can read, and for anything but an Ed25519 key."""
+    data = _read(path)
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if os.name == "posix" and mode & 0o077:
+        raise KeyFileError(
+            f"{path}: other users of this machine may open this private key (mode {mode:o}). "
+            f"Whoever has read it can issue certificates in your name. Close it with `chmod 600 {path}`, "
+            "or make a new key if somebody may have read it."
+        )
+    try:
+        private = serialization.load_pem_private_key(data, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise KeyFileError(
+            f"{path}: this is not a private key without password in PEM form. Make one with `offload-quiz certificate keygen`."
+        ) from None
+    if not isinstance(private, Ed25519PrivateKey):
+        raise KeyFileError(f"{path}: this key is not an Ed25519 key. Make one with `offload-quiz certificate keygen`.")
+    return private
+
+
+def load_issuer(name: str) -> str:
+    """The did:key that `name` stands for: a did:key itself, or the path of a file with one or with a public key in PEM form.
+
+    Raises KeyFileError when it is neither.
+    """
+    if name.startswith("did:"):
+        return _did(name, "The issuer")
+    path = Path(name)
+    data = _read(path)
+    if b"PRIVATE KEY" in data:
+        raise KeyFileError(f"{path}: this is a private key. Keep it secret, and give its public file, {public_path(path)}.")
+    if data.startswith(b"-----BEGIN PUBLIC KEY-----"):
+        try:
+            public = serialization.load_pem_public_key(data)
+        except (ValueError, UnsupportedAlgorithm):
+            raise KeyFileError(f"{path}: this public key is damaged. Ask the issuer for it again.") from None
+        if not isinstance(public, Ed25519PublicKey):
+            raise KeyFileError(f"{path}: this is not an Ed25519 key. Ask the issuer for the key that signs certificates.")
+        return _did_of(public.public_bytes_raw(), str(path))
+    return _did(data.decode("utf-8", "replace").strip(), str(path))
+
+
+def _did(name: str, where: str) -> str:
+    try:
+        did_key.key_of(name)
+    except ValueError as error:
+        raise KeyFileError(f"{where}: this does not name a key: {error}. Ask the issuer for the .pub file.") from None
+    return name
+
+
+def _did_of(key: bytes, where: str) -> str:
+    try:
+        return did_key.did_of(key)
+    except ValueError as error:
+        raise KeyFileError(f"{where}: this key must not be used: {error}.") from None
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if not path.is_file():
+            raise KeyFileError(f"{path}: there is no such file. Write the path of a key file, or make one with `keygen`.")
+        with path.open("rb") as file:
+            return file.read(_LARGEST_FILE)
+    except OSError as error:
+        raise KeyFileError(f"{path}: the key file cannot be read ({error.strerror}).") from None
+
+
+def _write_new(path: Path, data: bytes, mode: int) -> None:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    except FileExistsError:
+        raise KeyFileError(
+            f"{path}: there is a file already, and a key that is overwritten is gone for good. Choose another path for --out."
+        ) from None
+    except OSError as error:
+        raise KeyFileError(f"{path}: the key file cannot be made ({error.strerror}). Choose another path for --out.") from None
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        path.unlink()
+        raise KeyFileError(f"{path}: the key cannot be written ({error.strerror}). Choose another path for --out.") from None

@@ -1,0 +1,59 @@
+"""Text that is shown on a certificate: what may stand there, and how wide it is. Pure.
+
+The rules name code points instead of Unicode categories: categories change with Python's Unicode tables, and a certificate must
+read the same everywhere, and for years.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+_HIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f"  # controls
+    "\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff"  # line separators, direction overrides, byte order mark
+    "\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff"  # what is no character
+    + "".join(f"{chr(plane * 0x10000 + 0xFFFE)}{chr(plane * 0x10000 + 0xFFFF)}" for plane in range(1, 17))
+    + "]"
+)
+_FIRST_WIDE = "\u1100"  # from here on most scripts in use are about one em wide
+
+
+def check(text: str) -> str:
+    """`text` itself. Raises ValueError for controls, direction overrides and non-characters: they hide what is signed."""
+    found = _HIDDEN.search(text)
+    if found:
+        raise ValueError(f"character {found.start() + 1}, U+{ord(found[0]):04X}, cannot be shown")
+    return text
+
+
+def tidy(text: str) -> str:
+    """`text` in normal form C, each run of white space one space, none at the ends; checked as by `check`."""
+    return check(unicodedata.normalize("NFC", " ".join(text.split())))
+
+
+def width(text: str) -> float:
+    """An estimate of the width of `text` in em, on the safe side for the common sans-serif fonts."""
+    return sum(1.0 if symbol >= _FIRST_WIDE else 0.6 for symbol in text)
+
+
+def wrap(text: str, limit: float) -> list[str]:
+    """The lines of `text`, none wider than `limit` em; words longer than a line are cut."""
+    lines = [""]
+    for word in text.split(" "):
+        joined = f"{lines[-1]} {word}" if lines[-1] else word
+        if width(joined) <= limit:
+            lines[-1] = joined
+            continue
+        if lines[-1]:
+            lines.append("")
+        for symbol in word:
+            if lines[-1] and width(lines[-1] + symbol) > limit:
+                lines.append("")
+            lines[-1] += symbol
+    return lines
+
+
+def printable(text: str) -> str:
+    """`text` from a file that is not trusted, made safe for a terminal and short: hidden characters become escapes."""
+    return _HIDDEN.sub(lambda found: ascii(found[0])[1:-1], text[:200])
