@@ -91,8 +91,9 @@ def _line(x: float, y: float, size: float, content: str, more: str = "", fill: s
     return f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="{fill}"{more}>{escape(content)}</text>'
 
 
-def _fitted(content: str, sizes: tuple[int, ...], room: float, lines: int) -> tuple[int, list[str]]:
-    for size in sizes:
+def _fitted(content: str, sizes: dict[int, int], room: float) -> tuple[int, list[str]]:
+    """The first of `sizes` (font size -> lines allowed), or else the last, in which `content` fits, and its lines."""
+    for size, lines in sizes.items():
         wrapped = text.wrap(content, room / size)
         if len(wrapped) <= lines:
             break
@@ -107,18 +108,18 @@ def _edition_1(certificate: Credential, data: bytes) -> bytes:
     middle, bold = ' text-anchor="middle"', ' font-weight="bold"'
     body = []
 
-    y = 112.0
+    y = 124.0
     body.append(_line(_WIDTH / 2, y, 40, "Certificate", f'{middle}{bold} letter-spacing="6"'))
     y += 40
     body.append(_line(_WIDTH / 2, y, 18, credential.COURSE, middle, _QUIET))
-    size, lines = _fitted(certificate.learner, (52, 42, 34, 28), 940, 1)
+    size, lines = _fitted(certificate.learner, {52: 1, 42: 1, 34: 1, 28: 2, 20: 3}, 940)
     y += 34
     for line in lines:
         y += size * 1.15
         body.append(_line(_WIDTH / 2, y, size, line, middle + bold))
     y += 38
     body.append(_line(_WIDTH / 2, y, 18, "passed the quiz of", middle, _QUIET))
-    size, lines = _fitted(subject.achievement.name, (28, 24, 20), 940, 1)
+    size, lines = _fitted(subject.achievement.name, {28: 1, 24: 1, 20: 2, 16: 3}, 940)
     y += 6
     for line in lines:
         y += size * 1.25
@@ -128,9 +129,9 @@ def _edition_1(certificate: Credential, data: bytes) -> bytes:
 
     left, y, size = 84.0, 478.0, 14
     for heading, content in (
+        ("Asked for", subject.achievement.criteria.narrative),
         (evidence.name, evidence.narrative),
         ("Its limits", evidence.description),
-        ("Asked for", subject.achievement.criteria.narrative),
     ):
         body.append(_line(left, y, size, heading, bold))
         for line in text.wrap(content, 640 / size):

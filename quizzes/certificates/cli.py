@@ -92,8 +92,8 @@ def issue(
         learner=_shown(student if name is None else name, "--student" if name is None else "--name", credential.LONGEST_NAME),
         learner_kind="userName" if name is None else "name",
         lesson=lesson,
-        title=_shown(title, "--title", 200) if title else "",
-        assignment=_shown(outcome.assignment, "the assignment's name", 200),
+        title=_shown(title, "--title", credential.LONGEST_NAME) if title else "",
+        assignment=_shown(outcome.assignment, "the assignment's name", credential.LONGEST_NAME),
         score=outcome.score,
         max_score=outcome.max_score,
         pass_mark=mark,
@@ -115,9 +115,7 @@ def issue(
         out.mkdir(parents=True, exist_ok=True)
         publish(files)
     except OSError as error:
-        _stop(
-            f"{error.filename or out}: cannot be written ({error.strerror}). Choose another folder for --out. Nothing was written."
-        )
+        _stop(f"{error.filename or out}: cannot be written ({error.strerror}). Nothing was written. Choose another --out.")
     for note in outcome.notes:
         _say(f"The grader's note on {student}: {text.printable(note)}", error=True)
     for path in files:
@@ -186,7 +184,7 @@ def _explain(file: Path, verdict: Verdict) -> None:
     else:
         _say(
             "NOT CHECKED: who holds this key. Anybody can make one. Get the issuer's key from the issuer, not from this file, "
-            "and run the command again with --issuer. Whether the issuer took the certificate back later was not checked either."
+            "and verify again with --issuer. Whether the issuer took the certificate back later was not checked either."
         )
 
 

@@ -21,7 +21,7 @@ TYPES = ["VerifiableCredential", "OpenBadgeCredential"]
 CONTEXTS = ["https://www.w3.org/ns/credentials/v2", "https://purl.imsglobal.org/spec/ob/v3p0/context-3.0.3.json"]
 COURSE = "Optimizer state offloading"
 LONGEST_NAME = 100
-LONGEST_TEXT = 1000
+LONGEST_TEXT = 400
 
 _LESSONS = uuid.UUID("8c1b6c0e-54a5-4d0b-9a3e-5a0b8a5c2f17")
 _TIME = "%Y-%m-%dT%H:%M:%SZ"
