@@ -126,6 +126,13 @@ def test_join_never_makes_a_nan_of_a_number(word, rest):
     weight = torch.tensor([word - 65536 if word > 32767 else word], dtype=torch.int16).view(torch.bfloat16)
     master = halves.join_words(np.array([word], np.uint16), np.array([rest], np.uint16))
     assert np.isnan(master[0]) == bool(weight.isnan()[0]) or not weight.isfinite()[0]
+    assert update.join(np.uint32(word), np.uint32(rest)) == master.view(np.uint32)[0]
+
+
+@pytest.mark.parametrize("word", [0x0000, 0x8000])
+def test_join_of_a_zero_weight_and_a_stale_low_half_is_zero(word):
+    for rest in (0x8000, 0xFFFF):
+        assert update.join(np.uint32(word), np.uint32(rest)) == word << 16
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
