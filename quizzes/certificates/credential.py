@@ -13,7 +13,16 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from quizzes.certificates import did_key, text
 
@@ -270,6 +279,13 @@ class Credential(_Part):
     credentialSubject: Subject
     evidence: list[Evidence] = _ONE
     proof: Proof
+
+    @field_validator("validUntil")
+    @classmethod
+    def _no_null(cls, stamp: str | None) -> str:
+        if stamp is None:  # a missing end is written by leaving the key out, in one way only
+            raise ValueError("must be a time where it is given")
+        return stamp
 
     @property
     def learner(self) -> str:
