@@ -1,0 +1,45 @@
+# Two commands: `make lab` opens the course, `make test` runs every test. Paths are relative and every tool is called as
+# `python -m …`, because a script's first line cannot name an interpreter in a path with a space.
+
+SHELL := /bin/bash
+.DELETE_ON_ERROR:
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do command -v $$p >/dev/null && echo $$p && break; done)
+BIN := $(if $(filter Windows_NT,$(OS)),.venv/Scripts,.venv/bin)
+LESSON ?= en/01_where_did_the_memory_go.ipynb
+READY := .venv/.ready
+
+.PHONY: help lab test course clean
+
+help:
+	@echo "make lab     open the course in JupyterLab, at lesson 1"
+	@echo "make test    run every test"
+	@echo "make course  rebuild the notebooks from course/src"
+	@echo "make clean   delete the environment and what tests left behind"
+
+# Made once, and again when what it is made from has changed.
+$(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "No Python found. Install Python 3.11 or newer, or say make PYTHON=/path/to/python3."; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "$(PYTHON) is `"$(PYTHON)" -V`; Python 3.11 or newer is needed. Say make PYTHON=/path/to/python3.11."; exit 1; }
+	@echo "==> Making a virtual environment in .venv with `"$(PYTHON)" -V`"
+	@"$(PYTHON)" -m venv .venv || \
+	  { echo "The venv module is missing. On Debian and Ubuntu: apt-get install python3-venv."; exit 1; }
+	@echo "==> Installing the tested edition (constraints.txt); the first time this takes a few minutes"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all]"
+	@touch $(READY)
+
+lab: $(READY)
+	@echo "==> Opening JupyterLab in the course folder; stop it with Ctrl-C here"
+	@cd course && ../$(BIN)/python -m jupyterlab $(LESSON) $(LAB_ARGS)
+
+test: $(READY)
+	@echo "==> Running all tests"
+	@$(BIN)/python -m pytest $(TEST_ARGS)
+
+course: $(READY)
+	@echo "==> Building the notebooks from course/src"
+	@$(BIN)/python -m course.build
+
+clean:
+	@echo "==> Deleting .venv, test-artifacts and caches"
+	@rm -rf .venv test-artifacts .pytest_cache .ruff_cache .hypothesis *.egg-info
