@@ -22,8 +22,6 @@ from quizzes.certificates.verify import verify as verify_bytes
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
 
-_LARGEST_RESULTS = 64 * 1024 * 1024
-
 
 def _say(message: str, *, error: bool = False) -> None:
     """Prints on a terminal of any encoding: what it cannot show comes as an escape, not as a crash."""
@@ -37,12 +35,13 @@ def _stop(message: str) -> NoReturn:
     raise typer.Exit(2)
 
 
-def _read(path: Path, limit: int, what: str) -> bytes:
+def _read(path: Path, what: str, limit: int | None = None) -> bytes:
+    """The bytes of a file; of one larger than `limit` just enough to see that it is."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
             _stop(f"{path}: this is not a file. Write the path of {what}.")
         with path.open("rb") as file:
-            return file.read(limit + 1)
+            return file.read(-1 if limit is None else limit + 1)
     except FileNotFoundError:
         _stop(f"{path}: there is no such file. Write the path of {what}.")
     except OSError as error:
@@ -81,7 +80,7 @@ def issue(
     if not re.fullmatch("[0-9]{2}", lesson):
         _stop(f"--lesson {lesson}: a lesson is named by two digits, for instance 01.")
     try:
-        outcome = results.outcome_of(_read(results_file, _LARGEST_RESULTS, "the results"), student)
+        outcome = results.outcome_of(_read(results_file, "the results"), student)
     except results.ResultsError as error:
         _stop(f"{results_file}: {error} Nothing was written.")
     if not outcome.passed(mark):
@@ -133,7 +132,7 @@ def verify(
         trusted = None if issuer is None else keys.load_issuer(issuer)
     except keys.KeyFileError as error:
         _stop(f"--issuer: {error}")
-    verdict = verify_bytes(_read(file, LARGEST_FILE, "a certificate"), issuer=trusted, now=datetime.now(UTC))
+    verdict = verify_bytes(_read(file, "a certificate", LARGEST_FILE), issuer=trusted, now=datetime.now(UTC))
     if as_json:
         typer.echo(json.dumps(_report(verdict)))
     else:

@@ -174,6 +174,12 @@ def _did(did: str) -> str:
     return did
 
 
+def _is_false(value: bool) -> bool:
+    if value:
+        raise ValueError("must be false")
+    return value
+
+
 _UUID = r"urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 _Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME), AfterValidator(text.check)]
 _Text = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_TEXT), AfterValidator(text.check)]
@@ -184,6 +190,7 @@ _Time = Annotated[str, AfterValidator(_time)]
 _Contexts = Annotated[list[str], AfterValidator(_equal_to(*CONTEXTS))]
 _Types = Annotated[list[str], AfterValidator(_equal_to(*TYPES))]
 _ONE: Any = Field(min_length=1, max_length=1)
+_False = Annotated[bool, AfterValidator(_is_false)]  # Literal[False] would take 0
 _Did = Annotated[str, AfterValidator(_did)]
 
 
@@ -198,7 +205,7 @@ class Issuer(_Part):
 
 class Identity(_Part):
     type: Literal["IdentityObject"]
-    hashed: Literal[False]
+    hashed: _False
     identityHash: _Name
     identityType: Literal["name", "userName"]
 

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from quizzes.certificates import badge, credential, keys, publish
 from quizzes.certificates.cli import app
+from quizzes.certificates.verify import LARGEST_FILE
 
 ROOT = Path(__file__).resolve().parents[2]
 posix = pytest.mark.skipif(os.name != "posix", reason="file modes are a POSIX matter")
@@ -283,6 +284,9 @@ def test_one_changed_byte_is_exit_1(issued):
         for changed in (data + b"\n", data[:-1], b"", data * 40):
             path.write_bytes(changed)
             assert run("verify", path).exit_code == 1
+        path.write_bytes(data + b" " * LARGEST_FILE)
+        result = run("verify", path)
+        assert result.exit_code == 1 and "none has more than" in result.stdout
         path.write_bytes(data)
         assert run("verify", path).exit_code == 0
 

@@ -78,22 +78,20 @@ def test_every_key_is_needed_and_no_other_is_taken(secured):
                 read(less)
 
 
+FREE = {("proof", "proofValue"), ("proof", "verificationMethod")}
+"""Text of any kind as far as the shape goes; the signature speaks about these."""
+
+
 @pytest.mark.parametrize("wrong", [None, True, 0, 1.5, "", [], {}, ["x"], {"x": "y"}, "\ud800", "a\u202eb", "x" * 500])
 def test_every_value_has_its_type(secured, wrong):
     for path, value in parts_of(secured):
-        if path and path != ("validUntil",) and not (wrong is None and path == ("validUntil",)) and value != wrong:
-            if path in FREE:
-                continue
+        if path and path not in FREE and json.dumps(value) != json.dumps(wrong):
 
             def put(inner, step):
                 inner[step] = wrong
 
             with pytest.raises(CredentialError):
                 read(with_change(secured, path, put))
-
-
-FREE = {("proof", "proofValue"), ("proof", "verificationMethod")}
-"""Text of any kind as far as the shape goes; the signature speaks about these."""
 
 
 def test_an_end_of_validity_is_optional(award, did, issued):

@@ -96,7 +96,7 @@ def test_what_is_not_strict_json_is_refused_in_words(data, number):
 
 def test_depth_counts_brackets_and_not_text():
     assert loads(b"[" * DEEPEST + b"]" * DEEPEST)
-    assert loads(b'["' + b"[" * 1000 + b'\\"{{{"]') == ["[" * 1000 + '"{{{']
+    assert loads(b'["' + b"[" * 1000 + b'\\"' + b"{" * 1000 + b'"]') == ["[" * 1000 + '"' + "{" * 1000]
     assert loads(b"[" + b"[]," * 1000 + b"[]]")
 
 
