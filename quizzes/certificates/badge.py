@@ -65,8 +65,8 @@ def qr_text(certificate: Credential) -> str:
 
 
 def _qr_path(content: str, left: float, top: float, side: float) -> str:
-    # Version, error correction, mode and mask fix the symbol completely (ISO/IEC 18004); left to themselves, another edition
-    # of the library might choose another mask.
+    # Error correction, mode, mask and the smallest version that holds the text fix the symbol completely (ISO/IEC 18004). A
+    # mask chosen by the library could be another one in its next release, and old certificates would no longer verify.
     symbol = segno.make_qr(content, error="m", mode="byte", mask=0, boost_error=False)
     modules = len(symbol.matrix)
     runs = []
