@@ -27,6 +27,7 @@ class MasterWeights:
             for parameter in self._parameters
         ]
         self.optimizer = factory(self._masters)
+        self._gradient_bytes = 0
 
     @torch.no_grad()
     def step(self) -> None:
@@ -35,10 +36,12 @@ class MasterWeights:
         for parameter, master in copies:
             master.grad = None if parameter.grad is None else parameter.grad.float()
             parameter.grad = None
+            self._gradient_bytes += _nbytes(master) if master.grad is not None else 0
         self.optimizer.step()
         for parameter, master in copies:
             parameter.copy_(master)
             master.grad = None
+        self._gradient_bytes = 0
 
     def zero_grad(self) -> None:
         for parameter in self._parameters:
@@ -47,8 +50,8 @@ class MasterWeights:
     def memory(self) -> dict[str, int]:
         """Bytes of masters, of their gradients while a step runs, and of the optimizer's tensors: {"ram": …, "disk": 0}."""
         copies = [m for p, m in zip(self._parameters, self._masters, strict=True) if p is not m]
-        gradients = [gradient for m in copies if (gradient := m.grad) is not None]
-        return {"ram": sum(map(_nbytes, copies + gradients)) + state_bytes(self.optimizer), "disk": 0}
+        # Counted by `step`: a meter calls this from its own thread, and reading `master.grad` there crashes the process.
+        return {"ram": sum(map(_nbytes, copies)) + self._gradient_bytes + state_bytes(self.optimizer), "disk": 0}
 
 
 def _nbytes(tensor: torch.Tensor) -> int:

@@ -67,7 +67,7 @@ class Meter:
 
     def read(self) -> Reading:
         weights = sum(parameter.numel() * parameter.element_size() for parameter in self._model.parameters())
-        # Not `parameter.grad`: backward writes it without the interpreter's lock, and reading it meanwhile crashes.
+        # Not `parameter.grad`: read from one thread while another sets it, it corrupts the heap (seen with torch 2.13).
         gradients = sum(nbytes for storage, nbytes in list(self._gradients.values()) if not storage.expired())
         if hasattr(self._optimizer, "memory"):
             held = self._optimizer.memory()

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from offload_lab import OffloadAdamW, OffloadPolicy
+from offload_lab.masters import MasterWeights
 from offload_lab.meter import Meter, Sampler, peak_rss, rss, vm_data
 
 
@@ -149,3 +150,15 @@ def test_process_figures():
     before = vm_data()
     held = torch.zeros(50_000_000, dtype=torch.uint8)
     assert vm_data() - before >= held.numel() * 0.9
+
+
+def test_master_weights_are_read_while_they_train():
+    """Their float32 gradients are counted without being touched from here, for the same reason."""
+    model = network().to(torch.bfloat16)
+    optimizer = MasterWeights(model.parameters(), lambda masters: torch.optim.AdamW(masters))
+    meter = Meter(model, optimizer)
+    with Sampler(meter, interval=0.0002) as sampler:
+        for _ in range(300):
+            model(torch.zeros(3, 10, dtype=torch.bfloat16)).sum().backward()
+            optimizer.step()
+    assert sampler.readings[-1].optimizer_ram == 12 * N and sampler.readings[-1].gradients == 0
