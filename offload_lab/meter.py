@@ -19,6 +19,7 @@ from torch import nn
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from offload_lab.masters import state_bytes
+from offload_lab.worker import Worker
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,8 @@ class Meter:
     def __init__(self, model: nn.Module, optimizer: Any, clock: Callable[[], float] = time.perf_counter) -> None:
         self._model, self._optimizer, self._clock = model, optimizer, clock
         self._start = clock()
-        self._lock = threading.Lock()
+        # Reentrant: the garbage collector may run a finalizer of `_Saved` in a thread that holds the lock already.
+        self._lock = threading.RLock()
         self._saved: dict[int, list[int]] = {}  # storage address -> [bytes, times saved]
         self._gradients: dict[int, tuple[StorageWeakRef, int]] = {}
         note = self._gradients.__setitem__
@@ -74,7 +76,7 @@ class Meter:
         else:
             held = {"ram": state_bytes(self._optimizer), "disk": 0}
         with self._lock:
-            activations = sum(nbytes for nbytes, _ in self._saved.values())
+            activations = sum(nbytes for nbytes, _ in list(self._saved.values()))
         return Reading(self._clock() - self._start, weights, gradients, held["ram"], held["disk"], activations, rss())
 
     @contextmanager
@@ -124,7 +126,7 @@ class _Saved:
     def __init__(self, meter: Meter, tensor: torch.Tensor, address: int, nbytes: int) -> None:
         self.tensor = tensor
         meter._add(address, nbytes)
-        weakref.finalize(self, meter._drop, address)
+        weakref.finalize(self, meter._drop, address).atexit = False
 
 
 class Sampler:
@@ -140,33 +142,27 @@ class Sampler:
         self._peaks: dict[str, int] = {}
         self._lock = threading.Lock()
         self._stop = threading.Event()
-        self._error: Exception | None = None
-        self._thread: threading.Thread | None = None
+        self._worker: Worker | None = None
 
     def start(self) -> Sampler:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="memory sampler", daemon=True)
-            self._thread.start()
+        if self._worker is None:
+            self._stop.clear()
+            self._worker = Worker(self._run, name="memory sampler")
+            self._worker.start()
         return self
 
     def stop(self) -> None:
         """Take one last reading and end the thread. Twice is once."""
-        if self._thread is None:
-            return
-        self._stop.set()
-        self._thread.join()
-        self._thread = None
-        if self._error is not None:
-            raise self._error
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            self._stop.set()
+            worker.result()
 
     def _run(self) -> None:
-        try:
+        self.sample()
+        while not self._stop.wait(self._interval):
             self.sample()
-            while not self._stop.wait(self._interval):
-                self.sample()
-            self.sample()
-        except (RuntimeError, OSError, psutil.Error) as error:  # handed to the thread that calls stop()
-            self._error = error
+        self.sample()
 
     def sample(self) -> Reading:
         """Take one reading now."""

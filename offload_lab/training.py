@@ -27,6 +27,8 @@ class GPTConfig:
     context: int = 64
     dtype: torch.dtype = torch.float32
     vocabulary: int = 256
+    tied: bool = True
+    """Whether the head is the byte embedding, one Parameter in two places, or has weights of its own."""
 
     def __post_init__(self) -> None:
         for name in ("layers", "width", "heads", "context", "vocabulary"):
@@ -106,8 +108,7 @@ class Block(nn.Module):
 class TinyGPT(nn.Module):
     """A GPT over bytes: (batch, length) int64 in, logits (batch, length, vocabulary) float32 out.
 
-    The head is the byte embedding (tied: one Parameter in two places). The same seed gives the same weights; those of a
-    16-bit model are the float32 ones, rounded.
+    The same seed gives the same weights; those of a 16-bit model are the float32 ones, rounded.
     """
 
     def __init__(self, config: GPTConfig, seed: int = 0) -> None:
@@ -117,6 +118,9 @@ class TinyGPT(nn.Module):
         self.places = nn.Parameter(torch.empty(config.context, config.width))
         self.blocks = nn.ModuleList(Block(config.width, config.heads) for _ in range(config.layers))
         self.norm = CastNorm(config.width)
+        self.head = CastLinear(config.width, config.vocabulary)
+        if config.tied:
+            self.head.weight = self.bytes
         generator = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for name, parameter in self.named_parameters():
@@ -133,7 +137,7 @@ class TinyGPT(nn.Module):
         stream = functional.embedding(inputs, self.bytes).float() + self.places[:length].float()
         for block in self.blocks:
             stream = block(stream)
-        return _CastLinear.apply(self.norm(stream), self.bytes)
+        return self.head(self.norm(stream))
 
     def parameter_count(self) -> int:
         """Trainable elements, each tied weight once."""

@@ -99,11 +99,33 @@ def test_no_thread_is_left_and_stopping_twice_is_once():
     assert len(sampler.readings) >= 2
 
 
-def test_what_reading_raises_is_raised_by_stop():
-    sampler = Sampler(Counting(RuntimeError("no meter")), interval=0.0001).start()
-    sampler._thread.join(timeout=20)
-    with pytest.raises(RuntimeError, match="no meter"):
+@pytest.mark.parametrize("error", [RuntimeError("no meter"), KeyError("no meter"), SystemExit("no meter")])
+def test_what_reading_raises_is_raised_by_stop(error):
+    sampler = Sampler(Counting(error), interval=0.0001).start()
+    sampler._worker.join(timeout=20)
+    with pytest.raises(type(error), match="no meter"):
         sampler.stop()
+    sampler.stop()
+
+
+def test_a_graph_that_the_collector_finds_while_the_meter_counts():
+    """An error keeps a graph alive in a cycle; the collector may free it in the middle of a count, in the same thread."""
+    model = network()
+    meter = Meter(model, torch.optim.AdamW(model.parameters()))
+    with meter.watching():
+        cycle = [model(torch.zeros(3, 10)).sum()]
+    cycle.append(cycle)
+    del cycle
+    done = threading.Event()
+
+    def collects_while_counting():
+        with meter._lock:
+            gc.collect()
+        done.set()
+
+    threading.Thread(target=collects_while_counting, daemon=True).start()
+    assert done.wait(20), "the finalizer waits for a lock that its own thread holds"
+    assert meter.read().activations == 0
 
 
 def test_gradients_set_to_none_are_gone_and_those_kept_are_not():

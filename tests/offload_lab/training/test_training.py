@@ -41,6 +41,28 @@ def test_the_linear_layer_is_that_of_float64(dtype):
     assert torch.allclose(layer.weight.grad.double(), weight64.grad, rtol=torch.finfo(dtype).eps, atol=1e-5)
 
 
+def test_a_float32_layer_is_torch_s_own_bit_for_bit():
+    generator = torch.Generator().manual_seed(0)
+    layer, inputs = CastLinear(32, 48), torch.randn(3, 16, 32, generator=generator, requires_grad=True)
+    with torch.no_grad():
+        layer.weight.normal_(generator=generator)
+    gradient = torch.randn(3, 16, 48, generator=generator)
+    mine, theirs = layer(inputs), functional.linear(inputs, layer.weight)
+    assert torch.equal(mine, theirs)
+    wanted = [inputs, layer.weight]
+    for a, b in zip(*(torch.autograd.grad(out, wanted, gradient) for out in (mine, theirs)), strict=True):
+        assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_a_head_of_its_own_is_counted_and_trained(dtype):
+    model = TinyGPT(GPTConfig(**SMALL, dtype=dtype, tied=False))
+    assert model.parameter_count() == TinyGPT(GPTConfig(**SMALL)).parameter_count() + 256 * 32
+    loss_of(model, *next(batches())).backward()
+    assert {parameter.grad.dtype for parameter in model.parameters()} == {dtype}
+    assert not torch.equal(model.head.weight.grad, model.bytes.grad)
+
+
 def test_only_inputs_and_the_stored_weight_wait_for_backward():
     layer = CastLinear(64, 64).to(torch.bfloat16)
     saved = []
