@@ -12,13 +12,13 @@ class Worker(threading.Thread):
 
     def __init__(self, work: Callable[[], Any], name: str) -> None:
         super().__init__(name=name, daemon=True)
-        self._work = work
+        self._work: list[Callable[[], Any]] = [work]
         self._value: Any = None
         self._kept = _Kept()
 
     def run(self) -> None:
         with self._kept:
-            self._value = self._work()
+            self._value = self._work.pop()()  # taken out, so that what it refers to goes when it is done
 
     @property
     def error(self) -> BaseException | None:
