@@ -6,6 +6,7 @@ from html import escape
 from typing import Any
 
 from offload_lab.plots.palette import DISK, LIGHT, LIMIT, STACK
+from offload_lab.plots.panel import CROWDED, EDGE
 from offload_lab.plots.plot import MemoryPlot
 from offload_lab.plots.scale import byte_label, fullest, thinned, ticks
 
@@ -25,6 +26,7 @@ def update(figure: Any, plot: MemoryPlot) -> None:
     with figure.batch_update():
         for trace, values in zip(figure.data, _traces(plot), strict=True):
             trace.x, trace.y, trace.customdata = values["x"], values["y"], values["customdata"]
+            trace.showlegend, trace.line.width = values["showlegend"], values["line"]["width"]
         figure.update_layout(_changing(plot))
 
 
@@ -32,6 +34,7 @@ def _traces(plot: MemoryPlot) -> list[dict[str, Any]]:
     (readings,) = plot.series.values()
     drawn = thinned(readings, BUCKETS)
     seconds = [reading.seconds - readings[0].seconds for reading in drawn]
+    edge = EDGE if len(drawn) < CROWDED * BUCKETS else 0
     traces = []
     for style in (*STACK, DISK):
         values = [getattr(reading, style.kind) for reading in drawn]
@@ -43,7 +46,8 @@ def _traces(plot: MemoryPlot) -> list[dict[str, Any]]:
             "y": values,
             "customdata": [byte_label(value) for value in values],
             "hovertemplate": "%{customdata}",
-            "line": {"color": LIGHT.ink, "width": 0.8},
+            "showlegend": any(values),
+            "line": {"color": LIGHT.ink, "width": edge},
             "fillcolor": style.colour,
             "fillpattern": {"shape": style.plotly, "fillmode": "overlay", "fgcolor": "#000", "fgopacity": 0.5, "size": 7},
         }

@@ -16,6 +16,9 @@ ROW = 31
 """A label is two rows of text high."""
 CHARACTER, BOLD = 6.6, 9
 """About the widths of a character of 12 units, and of a bold one of 14, for wrapping and cutting."""
+EDGE, CROWDED = 0.8, 0.8
+"""How thick the edge of an area is; and above which share of the points that it may have it goes without: the edges of a
+hundred spikes would hide what is between them."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +72,9 @@ def panel(
 
 
 def _areas(frame: Frame, readings: Sequence[Reading]) -> list[str]:
-    drawn = thinned(readings, int(frame.width / 3))
+    buckets = int(frame.width / 3)
+    drawn = thinned(readings, buckets)
+    edge = EDGE if len(drawn) < CROWDED * buckets else 0
     start, span = drawn[0].seconds, drawn[-1].seconds - drawn[0].seconds
     xs = [frame.left + frame.width * ((reading.seconds - start) / span if span else 0) for reading in drawn]
     if len(drawn) == 1 or not span:  # one moment is drawn as a level, not as a line without width
@@ -78,21 +83,21 @@ def _areas(frame: Frame, readings: Sequence[Reading]) -> list[str]:
     for style in STACK:
         roof = [low + getattr(reading, style.kind) for low, reading in zip(floor, drawn, strict=True)]
         if roof != floor:
-            parts.append(_area(frame, style, xs, floor, roof))
+            parts.append(_area(frame, style, xs, floor, roof, edge))
         floor = roof
     disk = [-float(reading.optimizer_disk) for reading in drawn]
     if any(disk):
-        parts.append(_area(frame, DISK, xs, [0.0] * len(disk), disk))
+        parts.append(_area(frame, DISK, xs, [0.0] * len(disk), disk, EDGE))
     return parts
 
 
-def _area(frame: Frame, style: Style, xs: list[float], floor: list[float], roof: list[float]) -> str:
+def _area(frame: Frame, style: Style, xs: list[float], floor: list[float], roof: list[float], edge: float) -> str:
     points = [f"{x:.1f},{frame.y(value):.1f}" for x, value in zip(xs, roof, strict=True)]
     back = [f"{x:.1f},{frame.y(value):.1f}" for x, value in reversed(list(zip(xs, floor, strict=True)))]
-    return (
-        f'<path fill="url(#{frame.mark}-{style.kind})" d="M{" ".join(points + back)}Z"/>'
-        f'<path class="edge" fill="none" stroke="{LIGHT.ink}" stroke-width=".8" d="M{" ".join(points)}"/>'
-    )
+    shape = f'<path fill="url(#{frame.mark}-{style.kind})" d="M{" ".join(points + back)}Z"/>'
+    if not edge:
+        return shape
+    return f'{shape}<path class="edge" fill="none" stroke="{LIGHT.ink}" stroke-width="{edge}" d="M{" ".join(points)}"/>'
 
 
 def _bar(frame: Frame, readings: Sequence[Reading]) -> list[str]:

@@ -140,8 +140,8 @@ class WidgetRenderer:
 
 
 def _button(stop: threading.Event) -> Any:
-    button = importlib.import_module("ipywidgets").Button(
-        description="Stop", icon="stop", tooltip="End the training after the step it is in"
-    )
+    # A kernel takes clicks between cells; while one waits for the run, interrupting it is what ends the training.
+    tooltip = "End the training after the step it is in. While a cell waits for it, interrupt that cell instead"
+    button = importlib.import_module("ipywidgets").Button(description="Stop", icon="stop", tooltip=tooltip)
     button.on_click(lambda _: stop.set())
     return button
