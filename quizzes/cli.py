@@ -2,12 +2,63 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Annotated
+
 import typer
 
 from quizzes.certificates.cli import app as certificate_app
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
 app.add_typer(certificate_app, name="certificate")
+
+Course = Annotated[Path, typer.Option(help="The course folder: source, release, submitted, gradebook.db.")]
+Lesson = Annotated[str, typer.Option(help='The number of the lesson, for example "01".')]
+
+
+@app.command()
+def build(course: Course = Path("graded"), lesson: Lesson = "01") -> None:
+    """Make a lesson's graded quiz: an nbgrader assignment, released without its key."""
+    from quizzes.nbgrader.course import CourseError, build_assignment
+    from quizzes.question import BankError
+
+    try:
+        released = build_assignment(course, lesson)
+    except (CourseError, BankError) as error:
+        raise _stop(error) from None
+    typer.echo(f"Hand out {released}")
+    typer.echo(f"Collect each as {course / 'submitted' / '<student>' / released.parent.name / released.name}")
+
+
+@app.command()
+def grade(
+    course: Course = Path("graded"),
+    lesson: Lesson = "01",
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Grade every submission, without running any of it. A bad one is named and does not stop the others."""
+    from quizzes.nbgrader.course import CourseError
+    from quizzes.nbgrader.course import grade as grade_course
+    from quizzes.question import BankError
+
+    try:
+        grades = grade_course(course, lesson)
+    except (CourseError, BankError) as error:
+        raise _stop(error) from None
+    if as_json:
+        typer.echo(json.dumps(grades.to_json(), ensure_ascii=False))
+        return
+    for result in grades.results:
+        typer.echo(f"{result.student}: {result.score:g} of {result.max_score:g}")
+        for note in result.notes:
+            typer.echo(f"    {note}")
+
+
+def _stop(error: Exception) -> typer.Exit:
+    typer.echo(str(error), err=True)
+    return typer.Exit(2)
+
 
 if __name__ == "__main__":
     app()

@@ -1,0 +1,178 @@
+"""The assignment's notebook: made from graded questions, and answers read back out of it as data. Runs no code of anyone."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from quizzes.question import Bank, Question
+from quizzes.quiz import how_to
+
+LARGEST = 20_000_000  # bytes; a quiz has a few thousand
+_LINE = re.compile(r"""^\s*answers\s*\[\s*(['"])(\w+)\1\s*\]\s*=\s*(.+?)\s*$""")
+
+
+def assignment_name(bank: Bank) -> str:
+    return f"quiz-{bank.lesson}"
+
+
+def build(bank: Bank) -> NotebookNode:
+    """The notebook that instructor and learner both have: prompts and choices, nothing of the key."""
+    cells = [
+        new_markdown_cell(
+            f"# Quiz: {bank.title}\n\nWrite your answers between the quotes and save. They are read as text; "
+            "nothing here is run when it is graded.",
+            id="intro",
+        ),
+        new_code_cell("answers = {}", id="start"),
+    ]
+    for question in bank.questions:
+        lines = [f"**{question.name}.** {question.prompt}", ""]
+        lines += [f"- **{choice.id})** {choice.text}" for choice in question.choices]
+        lines += ["", how_to(question)]
+        cells.append(new_markdown_cell("\n".join(lines), id=f"{question.name}-text"))
+        cells.append(new_code_cell(answer_line(question.name, ""), id=f"{question.name}-answer"))
+        cells.append(new_code_cell(f"# {question.name} is graded from the answer above.", id=f"{question.name}-grade"))
+        cells[-1].metadata.nbgrader = _metadata(question)
+    notebook = new_notebook(cells=cells)
+    notebook.metadata.kernelspec = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+    notebook.metadata.language_info = {"name": "python"}
+    return notebook
+
+
+def answer_line(name: str, answer: Any) -> str:
+    return f'answers["{name}"] = {json.dumps(answer, ensure_ascii=False)}'
+
+
+def _metadata(question: Question) -> dict[str, Any]:
+    """A grade cell. The answer's own cell is nobody's to nbgrader: a solution cell would be blanked, and is not needed,
+    because what is graded is a fresh notebook (see `filled`)."""
+    return {
+        "grade": True,
+        "grade_id": question.id,
+        "locked": True,
+        "schema_version": 3,
+        "solution": False,
+        "task": False,
+        "cell_type": "code",
+        "points": question.points,
+    }
+
+
+def read_answers(path: Path, questions: tuple[Question, ...]) -> tuple[dict[str, Any], list[str]]:
+    """The answers in a submitted file, by question name, and notes for the instructor.
+
+    An answer is a literal assigned to `answers["q1"]` in any code cell, wherever that cell now stands and whatever its
+    metadata say; the last one counts, as it would in Python. Never raises for what a learner can put into a file.
+    """
+    try:
+        if path.stat().st_size > LARGEST:
+            return {}, [f"the file has {path.stat().st_size:,} bytes and was not read; ask for a quiz without large outputs"]
+        content = json.loads(path.read_bytes())
+        sources = _sources(content)
+    except (OSError, ValueError, RecursionError) as error:
+        return {}, [
+            f"the file cannot be read as a notebook ({type(error).__name__}); the submission is kept as it was handed in"
+        ]
+    if sources is None:
+        return {}, ["the file is JSON but no notebook; the submission is kept as it was handed in"]
+    wanted = {question.name for question in questions}
+    answers: dict[str, Any] = {}
+    notes: list[str] = []
+    given: dict[str, list[Any]] = {}
+    for source in sources:
+        for name, value in _assignments(source):
+            if name in wanted and value != "":
+                given.setdefault(name, []).append(value)
+    for name, values in given.items():
+        answers[name] = values[-1]
+        if any(value != values[-1] for value in values):
+            notes.append(f"{name} is answered more than once and differently; the last answer was taken")
+    missing = sorted(wanted - set(answers))
+    if missing:
+        notes.append(f"no answer to {', '.join(missing)}")
+    return answers, notes
+
+
+def _sources(content: Any) -> list[str] | None:
+    """Sources of all code cells, of notebooks of format 4 and 3."""
+    if not isinstance(content, dict):
+        return None
+    cells = content.get("cells")
+    if cells is None and isinstance(content.get("worksheets"), list):
+        cells = [c for sheet in content["worksheets"] if isinstance(sheet, dict) for c in sheet.get("cells") or []]
+    if not isinstance(cells, list):
+        return None
+    sources = []
+    for cell in cells:
+        if isinstance(cell, dict) and cell.get("cell_type") != "markdown":
+            source = cell.get("source", cell.get("input", ""))
+            if isinstance(source, list):
+                source = "".join(part for part in source if isinstance(part, str))
+            if isinstance(source, str):
+                sources.append(source)
+    return sources
+
+
+def _assignments(source: str) -> list[tuple[str, Any]]:
+    """`answers["name"] = literal` statements of a cell; of a cell that is no Python, those that stand on a line alone."""
+    found: list[tuple[str, Any]] = []
+    try:
+        statements = ast.parse(source).body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        for line in source.splitlines():
+            match = _LINE.match(line)
+            if match:
+                found += [(match[2], value) for value in _literal(match[3])]
+        return found
+    for statement in statements:
+        if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+            target = statement.targets[0]
+            if (
+                isinstance(target, ast.Subscript)
+                and isinstance(target.value, ast.Name)
+                and target.value.id == "answers"
+                and isinstance(target.slice, ast.Constant)
+                and isinstance(target.slice.value, str)
+            ):
+                found += [(target.slice.value, value) for value in _literal(statement.value)]
+    return found
+
+
+def _literal(node: ast.expr | str) -> list[Any]:
+    """The value of a literal as a list of one, or none."""
+    try:
+        return [ast.literal_eval(node)]
+    except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
+        return []
+
+
+def filled(bank: Bank, answers: dict[str, Any]) -> NotebookNode:
+    """A fresh notebook of the assignment with a learner's answers in it: what is graded instead of the submitted file, so
+    that no cell, flag or point that a learner changed can matter."""
+    notebook = build(bank)
+    for cell in notebook.cells:
+        name = cell.id.removesuffix("-answer")
+        if cell.id.endswith("-answer") and name in answers:
+            answer = answers[name]
+            if isinstance(answer, (set, frozenset, tuple)):
+                answer = sorted(map(str, answer))
+            # What is no text, number or list of them is no answer; written as text it is judged as such, and not run.
+            cell.source = answer_line(name, answer if _is_plain(answer) else repr(answer))
+    return notebook
+
+
+def _is_plain(answer: Any) -> bool:
+    return isinstance(answer, (str, int, float)) or (isinstance(answer, list) and all(isinstance(a, str) for a in answer))
+
+
+def write(notebook: NotebookNode, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(nbformat.writes(notebook) + "\n", encoding="utf-8")
