@@ -104,7 +104,10 @@ def run(spec: dict[str, Any]) -> None:
     tell("ready", resident_before=before)
     losses: list[float] = []
     seconds: list[float] = []
-    model = optimizer = meter = sampler = None
+    model: Any = None
+    optimizer: Any = None
+    meter: Any = None
+    sampler: Any = None
     outcome, message, disk = "trained", "", 0
     try:
         config = GPTConfig(**spec["model"], dtype=torch.bfloat16)
@@ -141,7 +144,7 @@ def run(spec: dict[str, Any]) -> None:
     resident = max(peak_rss() or 0 if peak_is_ours else 0, sampler.peak("rss") if sampler is not None else 0, rss())
     if kind != "adamw" and optimizer is not None:
         optimizer.close()
-    del model, optimizer
+    model = optimizer = None
     gc.collect()
     tell(
         "result",

@@ -1,0 +1,149 @@
+"""`offload-lab`: the demonstration and the planner on the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+_HELP = "Train past the memory limit, and see where the memory goes."
+app = typer.Typer(no_args_is_help=True, add_completion=False, help=_HELP)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from offload_lab import __version__
+
+        typer.echo(f"offload-lab {__version__}")
+        raise typer.Exit
+
+
+@app.callback(help=_HELP)
+def main(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """Options that go before any command."""
+
+
+@app.command()
+def demo(
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(help="Where to write the page. Without --json: offload-demo.html, if not given.")
+    ] = None,
+    no_limit: Annotated[bool, typer.Option("--no-limit", help="Set no limit: AdamW trains as well.")] = False,
+    steps: Annotated[int | None, typer.Option(min=1, help="Steps to train; the preset's own if not given.")] = None,
+    preset: Annotated[str, typer.Option(help='What to train: "full" or "lesson", which is shorter.')] = "full",
+    directory: Annotated[Path | None, typer.Option(help="Where the disk tier works; the current folder if not given.")] = None,
+) -> None:
+    """Train one small GPT three times under one hard limit on memory: AdamW, then OffloadAdamW in RAM and on disk."""
+    from offload_lab.demo import DemoError, run_demo
+
+    page = html if html is not None else None if as_json else Path("offload-demo.html")
+    # Before a minute of training, not after it.
+    for folder, what in ((page.parent if page else None, "--html"), (directory, "--directory")):
+        if folder is not None and not folder.is_dir():
+            _refuse(f"{what}: there is no folder {str(folder)!r}; make it first, or name another")
+    if page is not None and page.is_dir():
+        _refuse(f"--html: {str(page)!r} is a folder; name a file in it")
+    try:
+        with _ended_cleanly(), _progress() as report:
+            result = run_demo(preset=preset, steps=steps, limit=not no_limit, directory=directory, on_progress=report)
+    except ValueError as error:
+        _refuse(str(error))
+    except DemoError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(1) from None
+    typer.echo(json.dumps(result.to_json()) if as_json else str(result))
+    if page is not None:
+        from offload_lab.demo_page import as_page
+
+        try:
+            page.write_text(as_page(result), encoding="utf-8")
+        except OSError as error:
+            typer.echo(f"The page could not be written to {str(page)!r}: {error}. Everything else is above.", err=True)
+            raise typer.Exit(1) from None
+        typer.echo(f"\nThe page with the plot of all three: {page.resolve()}", err=as_json)
+
+
+def _parameters(text: str) -> int:
+    """A count such as 25000000, 25_000_000, 25e6, 25M or 7B."""
+    match = re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][0-9]{1,2})?)\s*([kKMGBT]?)\s*", text)
+    if match is None:
+        raise typer.BadParameter(f"cannot read {text!r} as a number of parameters; write 25000000, 25e6, 25M or 7B")
+    number = float(match[1].replace("_", "")) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}[match[2].upper()]
+    return round(number)
+
+
+@app.command()
+def plan(
+    params: Annotated[str, typer.Option(help="Parameters: 25000000, 25e6, 25M or 7B.")],
+    dtype: Annotated[str, typer.Option(help="bfloat16, float16 or float32.")] = "bfloat16",
+    ram_budget: Annotated[str | None, typer.Option(help='RAM of the disk tier, for example "300MiB".')] = None,
+) -> None:
+    """Say what a training process takes in RAM and on disk, by kind, with each of the three optimizers."""
+    from offload_lab.planner import OPTIMIZERS
+    from offload_lab.planner import plan as predict
+    from offload_lab.policy import parse_bytes
+
+    try:
+        budget = None if ram_budget is None else parse_bytes(ram_budget)
+        plans = [predict(_parameters(params), dtype, optimizer, ram_budget=budget) for optimizer in OPTIMIZERS]
+    except ValueError as error:
+        _refuse(str(error))
+    typer.echo("\n\n".join(map(str, plans)))
+
+
+def _refuse(message: str) -> Any:
+    typer.echo(message, err=True)
+    raise typer.Exit(2)
+
+
+@contextmanager
+def _ended_cleanly() -> Iterator[None]:
+    """Ctrl-C, and a polite kill, unwind: the child is ended and its folder removed before we go."""
+
+    def leave(number: int, frame: Any) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    except KeyboardInterrupt:
+        typer.echo("Stopped. No process is left running, and the demonstration's files are deleted.", err=True)
+        raise typer.Exit(130) from None
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _progress() -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar on a terminal, a line a run elsewhere; both on stderr, so that stdout is the result alone."""
+    if not sys.stderr.isatty():
+
+        def line(name: str, done: int, total: int) -> None:
+            if done in (0, total):
+                typer.echo(f"{name}: {'starting' if done == 0 else f'{total} steps done'}", err=True)
+
+        yield line
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description:18}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        tasks: dict[str, Any] = {}
+
+        def update(name: str, done: int, total: int) -> None:
+            if name not in tasks:
+                tasks[name] = bar.add_task(name, total=total)
+            bar.update(tasks[name], completed=done)
+
+        yield update
