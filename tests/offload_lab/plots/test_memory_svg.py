@@ -13,6 +13,7 @@ from offload_lab.planner import readable
 from offload_lab.plots import MemoryPlot, memory_svg, memory_text
 from offload_lab.plots.palette import DARK, DISK, LIGHT, STACK
 from offload_lab.plots.scale import spread, thinned, ticks
+from offload_lab.plots.svg import HEIGHT_WITH_DISK, TOP
 
 SVG = "{http://www.w3.org/2000/svg}"
 MB = 10**6
@@ -86,6 +87,7 @@ def test_areas_are_stacked_on_one_shared_scale_and_the_disk_lies_below():
     (first, second) = heights(svg, "weights")
     assert first == pytest.approx(second, abs=0.11)
     ((zero, bottom),) = heights(svg, "optimizer_disk")
+    assert bottom == pytest.approx(TOP + HEIGHT_WITH_DISK, abs=15)
     unit = (bottom - zero) / 490
     assert first == pytest.approx((zero - 50 * unit, zero), abs=0.2)
     assert heights(svg, "activations")[0][0] == pytest.approx(zero - 346 * unit, abs=0.2)
