@@ -117,7 +117,8 @@ def _held(tensor: torch.Tensor) -> tuple[StorageWeakRef, int]:
 
 
 def _note_gradient(note: Callable[[int, Any], None], number: int, parameter: torch.Tensor) -> None:
-    note(number, _held(parameter.grad))
+    if parameter.grad is not None:
+        note(number, _held(parameter.grad))
 
 
 class _Saved:
