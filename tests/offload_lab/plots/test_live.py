@@ -1,65 +1,19 @@
 """The live view: few messages, one plot, no thread and no error lost, something left to look at."""
 
 import gc
-import subprocess
-import sys
 import threading
 import traceback
 import weakref
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
-import comm
-import IPython
-import ipywidgets
-import nbformat
 import pytest
 import torch
-from comm.base_comm import BaseComm
-from ipywidgets.widgets.widget import _instances
-from nbclient import NotebookClient
 from torch import nn
 
-from offload_lab.meter import Meter, Reading
-from offload_lab.plots import LiveMemory, MemoryPlot, front_end, live
-from offload_lab.plots.front_end import FrontEnd, probe
-from offload_lab.plots.renderers import PictureRenderer, WidgetRenderer
-
-MB = 10**6
-PATIENCE = 30
-"""Seconds after which a test that hangs fails; none waits so long."""
-
-
-class Screen:
-    """Stands in for IPython's display: places, and what was shown in each."""
-
-    def __init__(self):
-        self.places = []
-
-    def __call__(self, shown, raw=False, display_id=False):
-        place = [shown]
-        self.places.append(place)
-        return SimpleNamespace(update=lambda shown, raw=False: place.append(shown))
-
-
-class FixedMeter:
-    def __init__(self, error=None):
-        self.count, self.error = 0, error
-
-    def read(self):
-        self.count += 1
-        if self.error is not None and self.count > 1:
-            raise self.error
-        return Reading(self.count / 10, 50 * MB, 0, 100 * MB, 490 * MB, 0, 300 * MB)
-
-
-def steps(count):
-    def work(stop, on_step):
-        for step in range(1, count + 1):
-            on_step(step, 6.0 - step)
-        return "model"
-
-    return work
+from offload_lab.meter import Meter
+from offload_lab.plots import live
+from tests.offload_lab.plots.doubles import MB, PATIENCE, FixedMeter, Screen, steps, view
 
 
 def until_stopped(stop, on_step):
@@ -76,10 +30,6 @@ def ours():
 def no_thread_is_left():
     yield
     assert ours() == []
-
-
-def view(renderer="svg", screen=None, **options):
-    return LiveMemory("AdamW", front_end=FrontEnd(renderer), display=screen or Screen(), **options)
 
 
 def test_a_run_returns_what_it_measured_and_leaves_a_still_picture():
@@ -114,15 +64,13 @@ def test_the_numbers_are_those_of_a_real_training():
     assert (run.readings[-1].weights, run.readings[-1].optimizer_ram) == (40_000, 80_000)
 
 
-@pytest.mark.parametrize("how", ["stop()", "timeout", "button"])
+@pytest.mark.parametrize("how", ["stop()", "timeout"])
 def test_it_stops_when_it_is_told_to(how):
     seen = view("svg")
     seen.start(until_stopped, FixedMeter())
     assert seen.running
     if how == "stop()":
         seen.stop()
-    elif how == "button":
-        seen._stop.set()
     run = seen.wait(timeout=0 if how == "timeout" else PATIENCE)
     assert run.outcome == ("stopped after 0 s" if how == "timeout" else "stopped")
     assert (run.value, run.losses, seen.running) == ("asked to", [5.5], False)
@@ -254,42 +202,6 @@ def test_nothing_is_printed_from_a_thread(monkeypatch):
     assert printed == [threading.main_thread()]
 
 
-# What is sent
-
-
-@pytest.fixture
-def wire(monkeypatch):
-    """The messages that widgets send."""
-    sent = []
-
-    class Wire(BaseComm):
-        def publish_msg(self, msg_type, data=None, metadata=None, buffers=None, **keys):
-            sent.append(msg_type)
-
-    monkeypatch.setattr(comm, "create_comm", lambda *arguments, **options: Wire(*arguments, **options))
-    return sent
-
-
-def plot(count=1, limit=None):
-    readings = [Reading(n / 10, 50 * MB, 0, 100 * MB, 490 * MB, 0, 300 * MB) for n in range(count)]
-    return MemoryPlot({"AdamW": readings}, "T", limit, notes={"AdamW": f"running: {count} steps"})
-
-
-def test_at_most_ten_messages_a_second_go_to_the_front_end(wire):
-    widget = WidgetRenderer(Screen(), threading.Event())
-    widget.open(plot())
-    wire.clear()
-    for count in range(2, 12):
-        widget.draw(plot(count))
-    assert wire and len(wire) / 10 / widget.interval <= 10
-    widget.close(plot(12))
-    screen = Screen()
-    picture = PictureRenderer(screen, threading.Event(), FrontEnd("figure"))
-    picture.open(plot())
-    picture.draw(plot(2))
-    assert len(screen.places[0]) == 2 and 1 / picture.interval <= 10
-
-
 def test_the_view_keeps_to_the_pace_of_its_renderer():
     """The follower waits the interval between two drawings, whatever the clock says."""
     waits, seen = [], view()
@@ -308,178 +220,3 @@ def test_the_view_keeps_to_the_pace_of_its_renderer():
     seen._outcome = lambda: "running"
     seen._follow()
     assert waits == [0.25] * 4 and drawn == [1, 2, 3]
-
-
-def test_a_widget_becomes_a_still_picture_and_none_is_left(wire):
-    gc.collect()
-    before = set(_instances)
-    screen, stop = Screen(), threading.Event()
-    for _ in range(5):
-        widget = WidgetRenderer(screen, stop)
-        widget.open(plot())
-        (button,) = [w for w in widget._all if isinstance(w, ipywidgets.Button)]
-        widget.draw(plot(9))
-        assert not stop.is_set()
-        button.click()
-        assert stop.is_set()
-        stop.clear()
-        widget.close(plot(10))
-        assert set(_instances) == before
-    for first, *_, last in screen.places:
-        assert "application/vnd.jupyter.widget-view+json" in first and "image/svg+xml" in first
-        assert set(last) == {"text/html", "image/svg+xml", "text/plain"}
-
-
-def test_a_figure_is_bounded_and_keeps_no_line_of_the_frame_before(wire):
-    widget = WidgetRenderer(Screen(), threading.Event())
-    widget.open(plot(1, limit=200 * MB))
-    for count in (10, 5000):
-        widget.draw(plot(count, limit=200 * MB))
-        assert len(widget._figure.layout.shapes) == len(widget._figure.layout.annotations) == 1
-    assert max(len(trace.x) for trace in widget._figure.data) <= 302
-    assert [trace.y[-1] for trace in widget._figure.data] == [50 * MB, 0, 100 * MB, 0, -490 * MB]
-    assert widget._figure.data[-1].customdata[-1] == "490 MB"
-    assert [trace.showlegend for trace in widget._figure.data] == [True, False, True, False, True]
-    assert "running: 5000 steps" in widget._figure.layout.title.text
-    widget.close(plot())
-
-
-# Which renderer
-
-
-class Shell(SimpleNamespace):
-    def get_parent(self):
-        return {"metadata": self.metadata}
-
-
-LAB = {"cellId": "a-b-c", "trusted": True}
-
-
-@pytest.fixture
-def in_kernel(monkeypatch):
-    def choose(metadata, blocked=()):
-        for module in blocked:
-            monkeypatch.setitem(sys.modules, module, None)
-        shell = Shell(kernel=object(), metadata=metadata)
-        monkeypatch.setattr(front_end, "_shell", lambda: shell)
-        return probe()
-
-    return choose
-
-
-def test_the_best_that_works_is_chosen(in_kernel):
-    assert in_kernel(LAB) == FrontEnd("widget", button=True)
-
-
-@pytest.mark.parametrize("metadata", [{}, None, {"trusted": True}])
-def test_without_anybody_in_front_it_is_a_picture(in_kernel, metadata, monkeypatch):
-    monkeypatch.setenv("VSCODE_PID", "1")
-    assert in_kernel(metadata) == FrontEnd("svg")
-
-
-@pytest.mark.parametrize(
-    "blocked, renderer, button, named",
-    [
-        (["anywidget"], "figure", True, "anywidget"),
-        (["ipywidgets"], "figure", False, "ipywidgets"),
-        (["plotly.graph_objects"], "svg", True, "plotly"),
-        (["plotly.graph_objects", "ipywidgets", "anywidget"], "svg", False, "ipywidgets"),
-    ],
-)
-def test_what_is_missing_is_named_and_a_picture_is_shown(in_kernel, blocked, renderer, button, named, wire):
-    found = in_kernel(LAB, blocked)
-    assert (found.renderer, found.button) == (renderer, button)
-    assert f"{named} cannot be imported" in found.why
-    screen = Screen()
-    LiveMemory("AdamW", front_end=found, display=screen).run(steps(2), FixedMeter())
-    first, *_, last = screen.places[0]
-    assert "image/svg+xml" in first and ("application/vnd.plotly.v1+json" in first) == (renderer == "figure")
-    assert set(last) == {"text/html", "image/svg+xml", "text/plain"}
-    assert found.why in last["text/plain"] and "cannot be imported" in last["text/html"]
-    assert len(screen.places) == 1 + button
-
-
-@pytest.mark.parametrize("works", [True, False])
-def test_colab_is_asked_to_show_widgets_and_may_refuse(in_kernel, monkeypatch, works):
-    asked = []
-    output = SimpleNamespace(enable_custom_widget_manager=lambda: asked.append(1)) if works else SimpleNamespace()
-    monkeypatch.setitem(sys.modules, "google.colab", SimpleNamespace(output=output))
-    monkeypatch.setitem(sys.modules, "google.colab.output", output)
-    found = in_kernel({})
-    if works:
-        assert found == FrontEnd("widget", button=True) and asked
-    else:
-        assert found.renderer == "figure" and "Colab's widget manager did not start" in found.why
-
-
-def test_a_terminal_gets_text(monkeypatch):
-    monkeypatch.setattr(IPython, "get_ipython", lambda: SimpleNamespace())
-    assert probe() == FrontEnd("text")
-
-
-SCRIPT = """
-import threading
-from offload_lab.meter import Reading
-from offload_lab.plots import LiveMemory
-
-class Meter:
-    def read(self):
-        return Reading(0.0, 50_000_000, 0, 0, 0, 0, 0)
-
-view = LiveMemory("AdamW")
-view.start(lambda stop, on_step: on_step(1, 5.5), Meter())
-run = view.wait()
-print(repr(run))
-# Left running: Python ends at once, and not in the middle of a step.
-view.start(lambda stop, on_step: print("told to stop:", stop.wait(300)), Meter())
-"""
-
-
-@pytest.mark.parametrize("terminal", [False, True])
-def test_a_script_prints_text_and_no_markup_and_ends(terminal):
-    command = [sys.executable, "-m", "IPython", "--no-banner", "--colors=NoColor"] if terminal else [sys.executable]
-    done = subprocess.run([*command, "-c", SCRIPT], capture_output=True, text=True, timeout=240, check=True)
-    assert "AdamW (finished: 1 step, loss 5.50 to 5.50): at most 50 MB in RAM" in done.stdout
-    assert "<" not in done.stdout and "Traceback" not in done.stderr
-    assert done.stdout.endswith("told to stop: True\n")
-
-
-CELLS = [
-    """
-import threading
-from offload_lab.meter import Reading
-from offload_lab.plots import LiveMemory
-
-class Meter:
-    def read(self):
-        return Reading(0.0, 50_000_000, 0, 0, 490_000_000, 0, 0)
-
-view = LiveMemory("AdamW")
-view.start(lambda stop, on_step: [on_step(step, 5.5) for step in range(3)], Meter())
-""",
-    "view.wait(timeout=60)",
-    "view.start(lambda stop, on_step: 1 / 0, Meter())",
-    """
-try:
-    view.wait()
-except ZeroDivisionError as error:
-    print("caught", error)
-print([thread.name for thread in threading.enumerate() if "live" in thread.name or "sampler" in thread.name])
-""",
-]
-
-
-def test_a_notebook_keeps_one_still_picture_a_run_and_no_widget():
-    """Through a real kernel, from top to bottom, without anybody in front of it."""
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
-    NotebookClient(notebook, timeout=120, kernel_name="python3").execute()
-    shown, waited, failed, caught = (cell.outputs for cell in notebook.cells)
-    assert "widgets" not in notebook.metadata
-    (picture,) = shown
-    assert set(picture.data) == {"text/html", "image/svg+xml", "text/plain"}
-    assert "AdamW (finished: 3 steps, loss 5.50 to 5.50): at most 50 MB in RAM" in picture.data["text/plain"]
-    assert [output.data["text/plain"] for output in waited] == [
-        "AdamW finished: 3 steps, loss 5.50 to 5.50; at most 50 MB in RAM"
-    ]
-    assert "ZeroDivisionError: division by zero" in failed[0].data["text/plain"]
-    assert [output.text for output in caught] == ["caught division by zero\n[]\n"]
