@@ -19,7 +19,7 @@ from offload_lab.meter import Reading
 from offload_lab.plots import LiveMemory, MemoryPlot, front_end
 from offload_lab.plots.front_end import FrontEnd, probe
 from offload_lab.plots.renderers import PictureRenderer, WidgetRenderer
-from tests.offload_lab.plots.doubles import MB, PATIENCE, FixedMeter, Screen, steps, view
+from tests.offload_lab.plots.doubles import MB, PATIENCE, FixedMeter, Screen, steps
 
 # What is sent
 
