@@ -72,7 +72,7 @@ class Run:
         return counted[len(counted) // 2] if counted else None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class DemoResult:
     """All three runs, the limit they ran under (None: there was none), and why there was none."""
 
@@ -96,6 +96,8 @@ class DemoResult:
 
         return as_text(self)
 
+    __repr__ = __str__  # what a notebook keeps beside the HTML
+
     def _repr_html_(self) -> str:
         from offload_lab.demo_page import as_fragment
 
@@ -105,7 +107,7 @@ class DemoResult:
         """Memory over time of all three runs, as one SVG picture."""
         from offload_lab.demo_page import picture
 
-        return picture(self)
+        return picture(self).svg()
 
 
 class DemoError(RuntimeError):

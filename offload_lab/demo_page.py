@@ -6,7 +6,7 @@ from html import escape
 
 from offload_lab.demo import DemoResult, Run
 from offload_lab.planner import readable
-from offload_lab.plots import memory_svg
+from offload_lab.plots import MemoryPlot
 
 HEADINGS = (
     "optimizer",
@@ -27,7 +27,7 @@ h1 { font-size: 1.5rem; line-height: 1.25; }
 .offload-demo th, .offload-demo td { padding: .35rem .7rem; border-bottom: 1px solid #8888; text-align: right;
        vertical-align: bottom; }
 .offload-demo th:first-child, .offload-demo td:first-child, .offload-demo th:nth-child(2),
-.offload-demo td:nth-child(2) { text-align: left; }
+.offload-demo td:nth-child(2) { text-align: left; white-space: nowrap; }
 .offload-demo .scroll { overflow-x: auto; }
 .offload-demo svg { max-width: 100%; height: auto; }
 @media (prefers-color-scheme: dark) { body { color: #e8e8e8; background: #16181c; } }
@@ -77,7 +77,8 @@ def _about_the_limit(result: DemoResult, n: int) -> str:
         f"{model} Each was allowed {readable(result.limit_bytes)} of private memory beyond what it had before the model was "
         f"built; the operating system enforced it. That is {result.limit_bytes / n:.0f} bytes a parameter (predicted): what "
         "AdamW takes for weights (2), gradients (2), float32 masters (4) and two moments (4 + 4), with nothing left for "
-        "activations."
+        "activations. The limit counts private memory that was asked for; resident memory also holds pages of libraries, so it "
+        "can stand a little above."
     )
 
 
@@ -109,8 +110,8 @@ def _about_losses(losses: dict[str, float]) -> str:
     if "torch.AdamW" in losses and offloaded:
         ours, theirs = next(iter(offloaded.values())), losses["torch.AdamW"]
         said.append(
-            f"torch.AdamW ended at {theirs:.6f}, {abs(ours - theirs) / abs(theirs):.1e} away in relative terms: it rounds "
-            "ties of a weight to even where OffloadAdamW rounds them away from zero, and adds in another order."
+            f"torch.AdamW ended at {theirs:.6f}, {abs(ours - theirs) / abs(theirs):.1e} away in relative terms: float32 "
+            "arithmetic rounds the last digits differently in each of these update loops, torch's own among themselves too."
         )
     return " ".join(said)
 
@@ -119,14 +120,16 @@ def as_text(result: DemoResult) -> str:
     return "\n\n".join([table(result), *words(result)])
 
 
-def picture(result: DemoResult) -> str:
+def picture(result: DemoResult) -> MemoryPlot:
     """Memory over time of every run, with the limit as a line. Bytes by kind are those the model and the optimizer hold."""
     series = {run.optimizer: run.readings for run in result.runs}
-    return memory_svg(series, title="Memory over time, by kind", limit_bytes=result.limit_bytes)
+    notes = {run.optimizer: f"{run.outcome}, {run.steps} of {result.steps} steps" for run in result.runs}
+    return MemoryPlot(series, "Memory over time, by kind", result.limit_bytes, notes=notes)
 
 
-def as_fragment(result: DemoResult) -> str:
-    """Table, picture and words as HTML for a page or a notebook; no script."""
+def as_fragment(result: DemoResult, drawing: str | None = None) -> str:
+    """Table, picture and words as HTML; no script. In a notebook the picture is an image, which is shown untrusted as well."""
+    drawing = picture(result).bundle()["text/html"] if drawing is None else drawing
     head = "".join(f'<th scope="col">{escape(heading)}</th>' for heading in HEADINGS)
     body = "".join(
         '<tr><th scope="row">{}</th>{}</tr>'.format(escape(first), "".join(f"<td>{escape(cell)}</td>" for cell in others))
@@ -135,7 +138,7 @@ def as_fragment(result: DemoResult) -> str:
     paragraphs = "".join(f"<p>{escape(paragraph)}</p>" for paragraph in words(result))
     return (
         '<div class="offload-demo"><div class="scroll"><table>'
-        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{picture(result)}{paragraphs}</div>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>{drawing}{paragraphs}</div>"
     )
 
 
@@ -145,5 +148,5 @@ def as_page(result: DemoResult) -> str:
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>One model, three optimizers, one limit</title><style>{_STYLE}</style></head>"
-        f"<body><main><h1>One model, three optimizers, one limit</h1>{as_fragment(result)}</main></body></html>\n"
+        f"<body><main><h1>One model, three optimizers, one limit</h1>{as_fragment(result, picture(result).svg())}</main></body></html>\n"
     )
