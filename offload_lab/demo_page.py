@@ -144,9 +144,10 @@ def as_fragment(result: DemoResult, drawing: str | None = None) -> str:
 
 def as_page(result: DemoResult) -> str:
     """A whole page: nothing is loaded from elsewhere, and it reads on a light and on a dark background."""
+    fragment = as_fragment(result, picture(result).svg())
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>One model, three optimizers, one limit</title><style>{_STYLE}</style></head>"
-        f"<body><main><h1>One model, three optimizers, one limit</h1>{as_fragment(result, picture(result).svg())}</main></body></html>\n"
+        f"<body><main><h1>One model, three optimizers, one limit</h1>{fragment}</main></body></html>\n"
     )

@@ -41,7 +41,7 @@ def lab(tmp_path_factory):
         port = free.getsockname()[1]
     token = secrets.token_hex(16)
     home = tmp_path_factory.mktemp("jupyter")
-    log = open(home / "log", "w")  # noqa: SIM115  (lives as long as the server)
+    log = os.open(home / "log", os.O_WRONLY | os.O_CREAT)  # the server's for as long as it lives
     server = subprocess.Popen(
         [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
          f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={folder}", "--LabApp.news_url=None",
@@ -64,7 +64,7 @@ def lab(tmp_path_factory):
     yield f"{address}/lab/tree/lesson.ipynb?token={token}", folder
     server.terminate()
     server.wait(timeout=30)
-    log.close()
+    os.close(log)
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,8 @@ def command(page, name):
 def prompts(page):
     """The prompts of the code cells that are in view of the notebook's own model: numbers, '*' or ''."""
     return page.evaluate(
-        """() => [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')].map(p => p.textContent.replace(/[^0-9*]/g, ''))"""
+        """() => [...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')]
+                 .map(prompt => prompt.textContent.replace(/[^0-9*]/g, ''))"""
     )
 
 
@@ -206,7 +207,7 @@ def test_the_lesson_runs_answers_and_remembers(lab, page):
 
 
 def test_a_second_run_in_a_fresh_kernel_takes_the_answers_up(lab, page):
-    url, folder = lab
+    _, folder = lab
     shutil.copy(folder / "lesson.ipynb", ARTIFACTS / "lesson-1-executed.ipynb")
     command(page, "Restart Kernel and Run All Cells")
     page.locator(".jp-Dialog button.jp-mod-accept").click()

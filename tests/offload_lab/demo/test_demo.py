@@ -19,6 +19,7 @@ from offload_lab.demo import DemoError, limit_is_enforced, run_child, run_demo, 
 from offload_lab.demo_child import is_out_of_memory
 from offload_lab.storage.direct_io import StorageError
 
+PAGE = "page à voir.html"
 linux = pytest.mark.skipif(bool(limit_is_enforced()), reason="this system enforces no limit on a process's data")
 
 
@@ -71,7 +72,7 @@ def test_what_it_says_is_what_was_measured(limited):
 def test_json_is_one_object_of_the_stated_shape(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = subprocess.run(
-        [sys.executable, *["-m", "offload_lab", "demo", "--json", "--steps", "1", "--preset", "lesson", "--html"], "page à voir.html"],
+        [sys.executable, "-m", "offload_lab", "demo", "--json", "--steps", "1", "--preset", "lesson", "--html", PAGE],
         capture_output=True, text=True, timeout=300, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -80,9 +81,9 @@ def test_json_is_one_object_of_the_stated_shape(tmp_path, monkeypatch):
     for run in content["runs"]:
         assert list(run) == ["optimizer", "outcome", "peak_bytes", "disk_bytes", "seconds_per_step", "final_loss"]
         assert run["outcome"] in ("trained", "out of memory")
-    page = (tmp_path / "page à voir.html").read_text()
+    page = (tmp_path / PAGE).read_text()
     assert page.lower().startswith("<!doctype html>") and "<script" not in page and page.count("<svg") == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["page à voir.html"]
+    assert [path.name for path in tmp_path.iterdir()] == [PAGE]
 
 
 def spec(tmp_path, **changes):
