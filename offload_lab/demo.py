@@ -181,32 +181,35 @@ def run_child(spec: dict[str, Any], on_progress: Callable[[str, int, int], None]
         "OMP_STACKSIZE": "1M",
         "OMP_WAIT_POLICY": "passive",
     }
-    child = subprocess.Popen(
+    errors: list[str] = []
+    result = None
+    with subprocess.Popen(
         [sys.executable, "-m", "offload_lab.demo_child", json.dumps(spec)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | settings | {"PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *_python_path()])},
-    )
-    errors: list[str] = []
-    reader = threading.Thread(target=lambda: errors.extend(child.stderr), daemon=True)
-    reader.start()
-    result = None
-    try:
-        for line in child.stdout:
-            event = json.loads(line)
-            if event["event"] == "step":
-                report(name, event["step"], spec["steps"])
-            elif event["event"] == "result":
-                result = event
-        child.wait()
-    finally:
-        if child.poll() is None:  # Ctrl-C here, or an error of ours: the child must not go on alone
-            child.kill()
+    ) as child:
+        reader = threading.Thread(target=lambda: errors.extend(child.stderr), daemon=True)
+        try:
+            reader.start()
+            for line in child.stdout:
+                try:
+                    event = json.loads(line)
+                except ValueError:  # half a line of a child that died, or a library that prints
+                    errors.append(line)
+                    continue
+                if event["event"] == "step":
+                    report(name, event["step"], spec["steps"])
+                elif event["event"] == "result":
+                    result = event
             child.wait()
-        reader.join()
-        child.stdout.close()
-        child.stderr.close()
+        finally:
+            if child.poll() is None:  # Ctrl-C here, or an error of ours: the child must not go on alone
+                child.kill()
+                child.wait()
+            if reader.ident is not None:
+                reader.join()
     if child.returncode or result is None:
         said = "".join(errors[-12:]).strip() or "it said nothing"
         raise DemoError(f"the run with {name} ended with exit code {child.returncode}, not by running out of memory:\n{said}")
