@@ -30,7 +30,7 @@ $(READY): pyproject.toml constraints.txt
 
 lab: $(READY)
 	@echo "==> Opening JupyterLab in the course folder; stop it with Ctrl-C here"
-	@cd course && ../$(BIN)/python -m jupyterlab $(LESSON) $(LAB_ARGS)
+	@cd course && ../$(BIN)/python -m jupyterlab --ServerApp.root_dir="$$PWD" $(LESSON) $(LAB_ARGS)
 
 test: $(READY)
 	@echo "==> Running all tests"
