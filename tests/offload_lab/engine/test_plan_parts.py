@@ -72,7 +72,7 @@ def test_a_schedule_never_uses_a_buffer_before_it_is_free(rows, depth):
         assert kinds == expected
 
 
-@given(st.integers(1, 50_000_000), st.integers(4 * buffer_bytes(256), 10**9))
+@given(st.integers(1, 5_000_000), st.integers(4 * buffer_bytes(256), 10**9))
 def test_placement_stays_within_the_budget(elements, budget):
     policy = OffloadPolicy(tier="disk", directory="x", ram_budget=budget)
     size = partition_size(elements, policy)
