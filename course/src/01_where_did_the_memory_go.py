@@ -72,8 +72,8 @@ prediction.compare(last.ram / n)
 # state**: numbers that forward and backward never look at, and that the update needs once a step.
 #
 # Does bfloat16 save us? Weight and gradient shrink to 2 bytes each. But a step is often smaller than the smallest change
-# that a bfloat16 weight can show, so one keeps a float32 copy of it, the **master weight**, and the moments in float32: 2 + 2
-# + 4 + 4 + 4. Sixteen again. Of these, twelve are optimizer state.
+# that a bfloat16 weight can show, so one keeps a float32 copy of it, the **master weight**, and the moments in float32:
+# 2 + 2 + 4 + 4 + 4. Sixteen again. Of these, twelve are optimizer state.
 #
 # ## Watch it
 #
@@ -102,8 +102,8 @@ adamw_run = adamw_view.wait(timeout=60)
 print(adamw_run)
 
 # %% [markdown] id="offload-text"
-# The saw teeth are the activations and the gradients, which come and go with every step. The block beneath them that never
-# moves is weights and optimizer state.
+# The saw teeth are the activations and the gradients, which come and go with every step. Weights and optimizer state never
+# shrink: they are held from the first step to the last.
 #
 # ## The same training, offloaded
 #
