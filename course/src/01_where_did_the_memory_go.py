@@ -27,9 +27,14 @@ machine()
 # A small GPT has float32 weights, 4 bytes each. Between two training steps with AdamW, how many bytes of memory does **one
 # parameter** take: weight, gradient and whatever Adam keeps, activations left out? Guess before you run on. A wrong guess
 # that you wrote down teaches more than a right one that you read. You may skip it.
+#
+# Your prediction is kept in this notebook, and drawn as a line on the plots below.
 
 # %% id="predict"
-prediction = Prediction("How many bytes does one parameter take between two steps of AdamW?", "bytes")
+prediction = Prediction(
+    "01-sixteen",
+    "How many bytes does one parameter take between two steps of AdamW?",
+)
 prediction.show()
 
 # %% [markdown] id="sixteen-text"
@@ -53,8 +58,14 @@ batches = Batches(corpus(), batch=4, context=SHAPE.context)
 
 
 def a_parameter(moment, reading):
-    kinds = {"weight": reading.weights, "gradient": reading.gradients, "optimizer state": reading.optimizer_ram}
-    print(f"{moment:15}", *[f"{kind} {nbytes / n:5.2f}" for kind, nbytes in kinds.items()], f"= {reading.ram / n:5.2f}", sep="   ")
+    print(
+        f"{moment:15}",
+        f"weight {reading.weights / n:.2f}",
+        f"gradient {reading.gradients / n:.2f}",
+        f"optimizer state {reading.optimizer_ram / n:.2f}",
+        f"= {reading.ram / n:5.2f}",
+        sep="   ",
+    )
 
 
 print(f"{n:,} parameters. Bytes a parameter, measured:\n")
@@ -92,7 +103,8 @@ adamw_view = LiveMemory("AdamW", prediction_bytes=guess)
 
 
 def train_with_adamw(stop, on_step, model=model, optimizer=optimizer, meter=meter):
-    return train(model, optimizer, Batches(corpus(), 4, SHAPE.context), STEPS, stop=stop, on_step=on_step, meter=meter)
+    batches = Batches(corpus(), batch=4, context=SHAPE.context)
+    return train(model, optimizer, batches, STEPS, stop=stop, on_step=on_step, meter=meter)
 
 
 adamw_view.start(train_with_adamw, meter)
@@ -114,14 +126,20 @@ print(adamw_run)
 from offload_lab import OffloadAdamW, OffloadPolicy
 
 model = TinyGPT(SHAPE)
-policy = OffloadPolicy(tier="disk", directory="lesson-1-state", ram_budget="4MiB", durability="checkpoint")
+policy = OffloadPolicy(
+    tier="disk",
+    directory="lesson-1-state",
+    ram_budget="4MiB",
+    durability="checkpoint",
+)
 optimizer = OffloadAdamW(model.parameters(), lr=3e-4, offload=policy)
 meter = Meter(model, optimizer)
 disk_view = LiveMemory("OffloadAdamW on disk", prediction_bytes=guess)
 
 
 def train_offloaded(stop, on_step, model=model, optimizer=optimizer, meter=meter):
-    return train(model, optimizer, Batches(corpus(), 4, SHAPE.context), STEPS, stop=stop, on_step=on_step, meter=meter)
+    batches = Batches(corpus(), batch=4, context=SHAPE.context)
+    return train(model, optimizer, batches, STEPS, stop=stop, on_step=on_step, meter=meter)
 
 
 disk_view.start(train_offloaded, meter)
@@ -155,12 +173,18 @@ for label, kind in [
     ("all of these in RAM", "ram"),
     ("optimizer state on disk", "optimizer_disk"),
 ]:
-    print(f"{label:24}{readable(most(adamw_run, kind)):>12}{readable(most(disk_run, kind)):>12}")
-steps = min(len(adamw_run.losses), len(disk_run.losses))
-if steps:
-    print(f"\nloss of step {steps}: {adamw_run.losses[steps - 1]:.5f} and {disk_run.losses[steps - 1]:.5f}")
-    print(f"the disk tier read {readable(moved['bytes_read'])} and wrote {readable(moved['bytes_written'])} for it")
-MemoryPlot({"AdamW": adamw_run.readings, "OffloadAdamW on disk": disk_run.readings}, "Memory of the same training")
+    in_ram, on_disk = most(adamw_run, kind), most(disk_run, kind)
+    print(f"{label:24}{readable(in_ram):>12}{readable(on_disk):>12}")
+losses = list(zip(adamw_run.losses, disk_run.losses))  # fewer where one was stopped
+if losses:
+    print(f"\nloss of step {len(losses)}: {losses[-1][0]:.5f} and {losses[-1][1]:.5f}")
+    print(f"disk: read {readable(moved['bytes_read'])}", end=", ")
+    print(f"wrote {readable(moved['bytes_written'])} in {len(disk_run.losses)} steps")
+MemoryPlot(
+    {"AdamW": adamw_run.readings, "OffloadAdamW on disk": disk_run.readings},
+    title="Memory of the same training",
+    prediction_bytes=guess,
+)
 
 # %% [markdown] id="read-off-discuss"
 # The optimizer state left the RAM; weights, gradients and activations stayed. The loss is the same to the last digits that
@@ -210,8 +234,10 @@ with OffloadAdamW(probe.parameters(), offload=OffloadPolicy(tier="ram")) as in_r
     train(probe, in_ram, Batches(corpus(), 2, 64), 1)
     reading = Meter(probe, in_ram).read()
     count = probe.parameter_count()
-    print(f"{DTYPE}: weight {reading.weights / count:.1f}, gradient {reading.gradients / count:.1f}, ", end="")
-    print(f"optimizer state {reading.optimizer_ram / count:.1f} bytes a parameter (measured)")
+print(f"{DTYPE}, bytes a parameter, measured:")
+print(f"weight {reading.weights / count:.1f}", end=", ")
+print(f"gradient {reading.gradients / count:.1f}", end=", ")
+print(f"optimizer state {reading.optimizer_ram / count:.1f}")
 
 # %% [markdown] id="make-text"
 # ## Make
@@ -228,15 +254,16 @@ def bytes_in_ram(parameters, dtype, where):
 # %% id="make-check"
 CASES = [
     ((1, "float32", "adamw"), 16, "Count weight, gradient and two moments."),
-    ((1, "bfloat16", "adamw"), 16, "Weight and gradient have 2 bytes each; master and moments have 4."),
+    ((1, "bfloat16", "adamw"), 16, "Weight and gradient: 2 each. Master and two moments: 4 each."),
     ((1000, "float32", "adamw"), 16_000, "Multiply by the number of parameters."),
     ((1, "float32", "disk"), 8, "Weight and gradient stay; all state is on the disk."),
     ((1, "bfloat16", "disk"), 4, "Weight and gradient stay; all state is on the disk."),
     ((1, "float32", "ram"), 16, "A float32 weight is its own master."),
-    ((1, "bfloat16", "ram"), 14, "The high half of the master is the weight; only its low half is kept."),
+    ((1, "bfloat16", "ram"), 14, "The weight is the high half of the master; add the low one."),
     ((7_000_000_000, "bfloat16", "disk"), 28_000_000_000, "Multiply by the number of parameters."),
 ]
-solved = check(bytes_in_ram, CASES, "Write bytes_in_ram in the cell above, and run both again.")
+todo = "Write bytes_in_ram in the cell above, and run both again."
+solved = check(bytes_in_ram, CASES, todo)
 
 # %% [markdown] id="transfer-text"
 # ## Transfer

@@ -5,7 +5,7 @@ import shutil
 import nbformat
 import pytest
 
-from course import build, lesson
+from course import build
 
 SOURCES = sorted(build.targets())
 
@@ -61,42 +61,3 @@ def test_a_notebook_is_clean_and_valid(source):
     nbformat.validate(notebook)
     assert set(notebook.metadata) == {"kernelspec", "language_info"}
     assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in notebook.cells)
-
-
-def solution(parameters, dtype, where):
-    weight = 4 if dtype == "float32" else 2
-    state = {"adamw": 8 if dtype == "float32" else 12, "ram": 8 if dtype == "float32" else 10, "disk": 0}
-    return parameters * (2 * weight + state[where])
-
-
-def cases():
-    """The cases of lesson 1's exercise, out of its notebook."""
-    notebook = nbformat.reads(build.build(SOURCES[0]), as_version=4)
-    (cell,) = (cell for cell in notebook.cells if cell.id == "make-check")
-    names = {}
-    exec(cell.source.split("solved =")[0], names)
-    return names["CASES"]
-
-
-def test_the_exercise_accepts_a_solution_and_tells_what_is_wrong_with_others(capsys):
-    assert lesson.check(solution, cases(), "todo")
-    for wrong, said in [
-        (lambda parameters, dtype, where: None, "Not begun. todo"),
-        (lambda parameters, dtype, where: 16 * parameters, "gives 16. Weight and gradient stay"),
-        (lambda parameters, dtype, where: 1 / 0, "stops with ZeroDivisionError"),
-        (lambda: 16, "stops with TypeError"),
-        (lambda parameters, dtype, where: solution(1, dtype, where), "Multiply"),
-    ]:
-        capsys.readouterr()
-        assert not lesson.check(wrong, cases(), "todo")
-        assert said in capsys.readouterr().out
-
-
-def test_a_prediction_may_be_skipped_or_made(capsys):
-    prediction = lesson.Prediction("How many?", "bytes")
-    prediction.show()
-    prediction.compare(16)
-    prediction.value = 12
-    prediction.compare(16)
-    out = capsys.readouterr().out
-    assert "You made no prediction. Measured: 16.00 bytes." in out and "You predicted 12 bytes. Measured: 16.00" in out

@@ -1,0 +1,171 @@
+"""What lessons share: predictions and the check of an exercise."""
+
+import json
+from functools import partial
+
+import IPython.display
+import nbformat
+import pytest
+
+from course import build, lesson
+from quizzes.answers import MIME
+
+
+def solution(parameters, dtype, where):
+    weight = 4 if dtype == "float32" else 2
+    state = {"adamw": 8 if dtype == "float32" else 12, "ram": 8 if dtype == "float32" else 10, "disk": 0}
+    return parameters * (2 * weight + state[where])
+
+
+def cases():
+    """The cases of lesson 1's exercise, out of its notebook."""
+    notebook = nbformat.reads(build.build(min(build.targets())), as_version=4)
+    (cell,) = (cell for cell in notebook.cells if cell.id == "make-check")
+    names = {}
+    exec(cell.source.split("todo =")[0], names)
+    return names["CASES"]
+
+
+def test_the_exercise_accepts_a_solution(capsys):
+    assert lesson.check(solution, cases(), "todo")
+    assert lesson.check(lambda *arguments: float(solution(*arguments)), cases(), "todo")
+    assert capsys.readouterr().out == "Right, for all 8 cases.\n" * 2
+
+
+def none(parameters, dtype, where):
+    return None
+
+
+def not_written(parameters, dtype, where):
+    raise NotImplementedError("later")
+
+
+def asserts(parameters, dtype, where):
+    assert dtype == "float32", "what is bfloat16?"
+    return 16 * parameters
+
+
+def for_ever(parameters, dtype, where):
+    return for_ever(parameters, dtype, where)
+
+
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        (none, "Not begun. todo"),
+        (lambda parameters, dtype, where: 16 * parameters, "(1, 'float32', 'disk') gives 16. Weight and gradient stay"),
+        (lambda parameters, dtype, where: solution(1, dtype, where), "(1000, 'float32', 'adamw') gives 16. Multiply"),
+        (lambda parameters, dtype, where: 1 / 0, "(1, 'float32', 'adamw') stops with ZeroDivisionError: "),
+        (lambda: 16, "stops with TypeError: "),
+        (not_written, "not_written(1, 'float32', 'adamw') stops with NotImplementedError: later. Count"),
+        (asserts, "asserts(1, 'bfloat16', 'adamw') stops with AssertionError: what is bfloat16?"),
+        (for_ever, "stops with RecursionError: "),
+        (partial(solution, dtype="float32"), "your function(1, 'float32', 'adamw') stops with TypeError: "),
+    ],
+)
+def test_the_exercise_tells_what_is_wrong_with_which_input(wrong, said, capsys):
+    assert lesson.check(wrong, cases(), "todo") is False
+    assert said in capsys.readouterr().out
+
+
+@pytest.fixture
+def fresh_kernel(monkeypatch, tmp_path):
+    """No prediction is held, and the notebook is `tmp_path/n.ipynb`; call it to have another kernel."""
+    monkeypatch.setattr(lesson, "notebook_path", lambda: tmp_path / "n.ipynb")
+
+    def start():
+        monkeypatch.setattr(lesson, "_made", {})
+
+    start()
+    return start
+
+
+def ask():
+    return lesson.Prediction("sixteen", "How many?")
+
+
+def test_a_prediction_is_said_beside_the_measurement(fresh_kernel, capsys):
+    prediction = ask()
+    prediction.show()
+    assert capsys.readouterr().out == "How many? Answer with: prediction.value = 12\n"
+    prediction.value = 12
+    prediction.compare(16)
+    assert capsys.readouterr().out == "Noted: 12 bytes.\nYou predicted 12 bytes. Measured: 16.00 bytes.\n"
+
+
+def test_skipping_is_allowed_and_recorded(fresh_kernel, capsys):
+    prediction = ask()
+    assert prediction._record.answers == {}
+    prediction.compare(16)
+    assert capsys.readouterr().out == "You made no prediction. Measured: 16.00 bytes.\n"
+    assert prediction._record.answers["sixteen"]["answer"] == {"value": None, "confidence": None}
+
+
+@pytest.mark.parametrize(
+    "given", ["twelve", "nan", "inf", "-4", "0", "16 GB", "1e400", "1,234", True, [12], float("nan"), 1001]
+)
+def test_what_is_no_prediction_changes_nothing(given, fresh_kernel, capsys):
+    prediction = ask()
+    prediction.value = 12
+    prediction.value = given
+    assert prediction.value == 12
+    assert "Not noted: " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "given, number", [("12", 12), (" 7,5 ", 7.5), ("16 bytes", 16), (4.25, 4.25), (None, None), ("", None)]
+)
+def test_a_prediction_is_typed_in_many_ways(given, number, fresh_kernel):
+    prediction = ask()
+    prediction.value = 3
+    prediction.value = given
+    assert prediction.value == number
+
+
+def save(record, path):
+    output = {"output_type": "display_data", "metadata": {}, "data": {MIME: record.to_json()}}
+    path.write_text(json.dumps({"cells": [{"cell_type": "code", "outputs": [output]}]}))
+
+
+def test_a_prediction_outlives_its_cell_and_its_kernel(fresh_kernel, tmp_path):
+    first = ask()
+    first.value = 12
+    assert ask().value == 12, "the cell was run again"
+    save(ask()._record, tmp_path / "n.ipynb")
+    fresh_kernel()
+    again = ask()
+    assert again.value == 12, "another kernel, the notebook as saved"
+    again.value = None
+    assert ask().value is None, "what was taken back does not come back from the file"
+
+
+@pytest.mark.parametrize("answer", [None, 5, "x", {"value": "12"}, {"value": -1}, {"value": 1e12}, {"value": [1]}])
+def test_a_file_that_holds_something_else_is_no_prediction(answer, fresh_kernel, tmp_path, capsys):
+    prediction = ask()
+    prediction._record.put("sixteen", answer, 0)
+    save(prediction._record, tmp_path / "n.ipynb")
+    fresh_kernel()
+    assert ask().value is None and ask().confidence is None
+    ask().compare(16)
+    assert "You made no prediction" in capsys.readouterr().out
+
+
+def test_the_box_notes_what_is_typed(fresh_kernel, monkeypatch, capsys):
+    shown = []
+    monkeypatch.setattr(lesson, "shell", lambda: "a notebook")
+    monkeypatch.setattr(IPython.display, "display", lambda thing, **_: shown.append(thing))
+    monkeypatch.setattr(IPython.display, "update_display", lambda thing, **_: shown.append(thing))
+    prediction = ask()
+    prediction.show()
+    question, number, sure, said = shown[0].children
+    assert "How many?" in question.value and shown[1]["text/plain"] == "Your prediction: none yet"
+    number.value = "12"
+    sure.value = 60
+    assert prediction.value == 12 and prediction.confidence == 60
+    assert "Noted: 12 bytes, 60 % sure." in said.value
+    assert shown[-1]["text/plain"] == "Your prediction: 12 bytes, 60 % sure"
+    number.value = "<b>"
+    assert prediction.value == 12 and "Not noted: " in said.value and "<b>" not in said.value
+    ask().show()
+    again = next(thing for thing in reversed(shown) if not isinstance(thing, dict))
+    assert again.children[1].value == "12" and again.children[2].value == 60
