@@ -3,34 +3,45 @@
 
 SHELL := /bin/bash
 .DELETE_ON_ERROR:
-PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3; do command -v $$p >/dev/null && echo $$p && break; done)
+NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
+# The first that runs: a version manager can leave a command of a version that is not there.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
+  "$$p" -c '$(NEW_ENOUGH)' 2>/dev/null && echo "$$p" && break; done)
 BIN := $(if $(filter Windows_NT,$(OS)),.venv/Scripts,.venv/bin)
 LESSON ?= en/01_where_did_the_memory_go.ipynb
+# Holds the folder that it was made in: what is installed points there, and a folder can be moved.
 READY := .venv/.ready
+ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 .PHONY: help lab test course clean
 
 help:
-	@echo "make lab     open the course in JupyterLab, at lesson 1"
-	@echo "make test    run every test"
+	@echo "make lab     open the course in JupyterLab, at lesson 1 (LAB_ARGS=--no-browser on a server)"
+	@echo "make test    run every test (TEST_ARGS=tests/course for some of them)"
 	@echo "make course  rebuild the notebooks from course/src"
 	@echo "make clean   delete the environment and what tests left behind"
 
-# Made once, and again when what it is made from has changed.
+# Made once, and again when what it is made from has changed or the folder was moved.
+ifneq ($(shell test -e $(READY) && { test "$$(cat $(READY))" = "$$PWD" || echo moved; }),)
+.PHONY: $(READY)
+endif
 $(READY): pyproject.toml constraints.txt
-	@test -n "$(PYTHON)" || { echo "No Python found. Install Python 3.11 or newer, or say make PYTHON=/path/to/python3."; exit 1; }
-	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	@if [ -z "$(PYTHON)" ]; then \
+	  found=`python3 -V 2>/dev/null`; \
+	  echo "Python 3.11 or newer is needed; $${found:-no Python} was found. Install it, or say make PYTHON=/path/to/python3.11."; \
+	  exit 1; fi
+	@"$(PYTHON)" -c '$(NEW_ENOUGH)' || \
 	  { echo "$(PYTHON) is `"$(PYTHON)" -V`; Python 3.11 or newer is needed. Say make PYTHON=/path/to/python3.11."; exit 1; }
 	@echo "==> Making a virtual environment in .venv with `"$(PYTHON)" -V`"
 	@"$(PYTHON)" -m venv .venv || \
-	  { echo "The venv module is missing. On Debian and Ubuntu: apt-get install python3-venv."; exit 1; }
+	  { echo "The virtual environment could not be made. On Debian and Ubuntu: apt-get install python3-venv."; exit 1; }
 	@echo "==> Installing the tested edition (constraints.txt); the first time this takes a few minutes"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all]"
-	@touch $(READY)
+	@echo "$$PWD" > $(READY)
 
 lab: $(READY)
-	@echo "==> Opening JupyterLab in the course folder; stop it with Ctrl-C here"
-	@cd course && ../$(BIN)/python -m jupyterlab --ServerApp.root_dir="$$PWD" $(LESSON) $(LAB_ARGS)
+	@echo "==> Opening JupyterLab in the course folder$(if $(ROOT), as root); stop it with Ctrl-C here"
+	@cd course && ../$(BIN)/python -m jupyterlab --ServerApp.root_dir="$$PWD" $(LESSON) $(ROOT) $(LAB_ARGS)
 
 test: $(READY)
 	@echo "==> Running all tests"

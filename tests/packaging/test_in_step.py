@@ -98,3 +98,10 @@ def test_the_package_is_installed_from_this_tree():
 
     assert Path(offload_lab.__file__).is_relative_to(ROOT)
     assert offload_lab.__version__ == PROJECT["version"]
+
+
+def test_no_package_registry_is_named_in_the_tree():
+    hosts = re.compile("|".join(["py" + r"pi\.org", "python" + r"hosted\.org", "download.py" + "torch", "anaconda" + r"\.org"]))
+    for path in tracked():
+        if path.is_file() and path.suffix != ".png":
+            assert not hosts.search(path.read_text(errors="ignore")), path
