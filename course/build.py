@@ -3,6 +3,8 @@
     python -m course.build           write the notebooks that changed
     python -m course.build --check   write nothing; exit 1 and name the notebooks that are not what their source says
 
+Both exit 1 for a notebook without a source, and 2, having named file and cell, for a source that can't be built.
+
 Every cell names its id in its first line (`# %% [markdown] id="predict"`), so that building again changes nothing.
 """
 
@@ -63,23 +65,26 @@ def main(arguments: list[str] | None = None, root: Path = HERE) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a notebook is not up to date")
     check = parser.parse_args(arguments).check
     stale = []
-    for source, target in targets(root).items():
+    planned = targets(root)
+    for source, target in planned.items():
         try:
             text = build(source)
         except LessonError as error:
             print(error, file=sys.stderr)
             return 2
-        if target.exists() and target.read_text(encoding="utf-8") == text:
+        if target.exists() and target.read_bytes() == text.encode():
             continue
         stale.append(target)
         if not check:
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_text(text, encoding="utf-8")
+            target.write_text(text, encoding="utf-8", newline="\n")
             print(f"built {target.name}")
+    orphans = sorted(set((root / "en").glob("*.ipynb")) - set(planned.values()))
+    for orphan in orphans:  # a lesson that was renamed leaves its old notebook behind
+        print(f"{orphan.name} has no source in {root / 'src'}. Delete it, or bring its source back.", file=sys.stderr)
     if check and stale:
         print("Not up to date: " + ", ".join(path.name for path in stale) + ". Run make course.", file=sys.stderr)
-        return 1
-    return 0
+    return 1 if orphans or (check and stale) else 0
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The lessons are what their sources say, and building them again changes nothing."""
 
+import os
 import shutil
 
 import nbformat
@@ -36,6 +37,42 @@ def test_a_changed_source_makes_its_notebook_stale(copy, capsys):
     source.write_text(source.read_text().replace("## Recall", "## Recall again"))
     assert build.main(["--check"], root=copy) == 1
     assert source.stem in capsys.readouterr().err
+
+
+def test_times_of_files_decide_nothing(copy, capsys):
+    build.main([], root=copy)
+    (source, target), *_ = build.targets(copy).items()
+    for older, newer in ((source, target), (target, source)):
+        os.utime(older, (1, 1))
+        os.utime(newer, (2, 2))
+        assert build.main(["--check"], root=copy) == 0
+        assert build.main([], root=copy) == 0 and target.stat().st_mtime <= 2
+
+
+def test_line_ends_of_another_system_are_stale(copy, capsys):
+    build.main([], root=copy)
+    (target,) = build.targets(copy).values()
+    target.write_bytes(target.read_bytes().replace(b"\n", b"\r\n"))
+    assert build.main(["--check"], root=copy) == 1
+    assert target.name in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["--check"]])
+def test_a_notebook_without_a_source_is_named(arguments, copy, capsys):
+    build.main([], root=copy)
+    (copy / "en" / "01_old_name.ipynb").write_text("{}")
+    assert build.main(arguments, root=copy) == 1
+    assert "01_old_name.ipynb has no source" in capsys.readouterr().err
+
+
+def test_a_source_that_cannot_be_built_stops_the_build_and_says_where(copy, capsys):
+    (source,) = build.targets(copy)
+    source.write_text(source.read_text().replace('id="recall"', 'id="title"'))
+    assert build.main([], root=copy) == 2
+    assert f"{source.name}, cell 3" in capsys.readouterr().err and not (copy / "en").exists()
+    source.write_bytes(b"# %% [markdown]\n# \xff")
+    assert build.main([], root=copy) == 2
+    assert f"{source.name} cannot be read" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
