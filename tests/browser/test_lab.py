@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from course import build
+from quizzes.answers import MIME
 
 ROOT = Path(__file__).resolve().parents[2]
 ARTIFACTS = ROOT / "test-artifacts"
@@ -41,11 +42,14 @@ def lab(tmp_path_factory):
         port = free.getsockname()[1]
     token = secrets.token_hex(16)
     home = tmp_path_factory.mktemp("jupyter")
+    # Not asked whether to fetch news: the question would lie over the screenshots.
+    asked = home / "settings" / "@jupyterlab" / "apputils-extension"
+    asked.mkdir(parents=True)
+    (asked / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
     log = os.open(home / "log", os.O_WRONLY | os.O_CREAT)  # the server's for as long as it lives
     server = subprocess.Popen(
         [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
-         f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={folder}", "--LabApp.news_url=None",
-         "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate"],
+         f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={folder}"],
         stdout=log, stderr=log, cwd=folder,
         env=os.environ | {"JUPYTER_CONFIG_DIR": str(home / "config"), "JUPYTER_DATA_DIR": str(home / "data"),
                           "JUPYTER_RUNTIME_DIR": str(home / "runtime"), "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
@@ -143,6 +147,12 @@ def save(page, folder):
     pytest.fail("the notebook was not saved")
 
 
+def records(notebook, lesson):
+    """The answer records of one lesson (or prediction) that a notebook holds."""
+    outputs = [output["data"] for cell in notebook["cells"] for output in cell.get("outputs", []) if "data" in output]
+    return [data[MIME] for data in outputs if MIME in data and data[MIME]["lesson"] == lesson]
+
+
 def see(page, locator, name):
     locator.scroll_into_view_if_needed()
     page.wait_for_timeout(500)
@@ -161,6 +171,16 @@ def test_the_lesson_runs_answers_and_remembers(lab, page):
     see(page, page.locator("text=The same training, offloaded").last, "lesson-1-live.png")
     see(page, page.locator("text=Read it off").last, "lesson-1-side-by-side.png")
     see(page, page.locator("text=Under a limit").last, "lesson-1-limit.png")
+
+    # A prediction: what is none is said, and what is one is noted.
+    guess = page.get_by_label("Your guess, in bytes:")
+    for typed, told in (("twelve", "Not noted: 'twelve'"), ("12", "Noted: 12 bytes.")):
+        guess.fill(typed)
+        guess.press("Enter")
+        page.get_by_text(told).first.wait_for(timeout=20_000)
+    page.get_by_label("How sure are you?").select_option("rather sure")
+    page.get_by_text("Your prediction: 12 bytes, 60 % sure").first.wait_for(timeout=20_000)
+    see(page, guess, "lesson-1-predicted.png")
 
     # A wrong answer and its explanation, by mouse; then the same, right.
     radio = page.get_by_label(re.compile(r"^b\) 8: weight"))
@@ -182,16 +202,12 @@ def test_the_lesson_runs_answers_and_remembers(lab, page):
     save(page, folder)
 
     # The file holds the answers as data, and no widget state.
-    notebook = saved(folder)
-    records = [
-        output["data"]["application/vnd.offload-lab.answers+json"]
-        for cell in notebook["cells"]
-        for output in cell.get("outputs", [])
-        if "application/vnd.offload-lab.answers+json" in output.get("data", {})
-    ]
-    assert len(records) == 1
-    answers = {key: entry["answer"] for key, entry in records[0]["answers"].items()}
+    (record,) = records(saved(folder), "01")
+    answers = {key: entry["answer"] for key, entry in record["answers"].items()}
     assert answers == {"l01-sixteen": "d", "l01-gigabytes": "30 GB"}
+    (record,) = records(saved(folder), "prediction 01-sixteen")
+    assert record["answers"]["01-sixteen"]["answer"] == {"value": 12, "confidence": 60}
+    assert "widgets" not in saved(folder)["metadata"]
 
     # Opened again without running anything, the answers can be read; run again in a new kernel, they are taken up.
     page.reload()
@@ -219,5 +235,9 @@ def test_a_second_run_in_a_fresh_kernel_takes_the_answers_up(lab, page):
     content = saved(folder)
     outputs = [output for cell in content["cells"] for output in cell.get("outputs", [])]
     assert not [output for output in outputs if output["output_type"] == "error"]
-    (cell,) = (cell for cell in content["cells"] if cell["id"] == "quiz")
-    assert "30 GB" in json.dumps([o for o in cell["outputs"] if "text/html" in o.get("data", {})])
+    cells = {cell["id"]: cell for cell in content["cells"]}
+    assert "30 GB" in json.dumps([o for o in cells["quiz"]["outputs"] if "text/html" in o.get("data", {})])
+    assert "You predicted 12 bytes, 60 % sure. Measured: 16.00 bytes." in json.dumps(
+        cells["sixteen"]["outputs"], ensure_ascii=False
+    )
+    see(page, page.locator("text=The same training, offloaded").last, "lesson-1-with-prediction.png")
