@@ -49,7 +49,7 @@ import torch
 from offload_lab.meter import Meter
 from offload_lab.training import Batches, GPTConfig, TinyGPT, corpus, loss_of, train
 
-SHAPE = GPTConfig(layers=4, width=256, heads=8, context=64)
+SHAPE = GPTConfig(layers=4, width=512, heads=8, context=64)
 model = TinyGPT(SHAPE)
 n = model.parameter_count()
 optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
@@ -94,12 +94,12 @@ prediction.compare(last.ram / n)
 # %% id="watch-start"
 from offload_lab.plots import LiveMemory
 
-STEPS = 120
+STEPS = 30
 model = TinyGPT(SHAPE)
 optimizer = torch.optim.AdamW(model.parameters(), lr=3e-4)
 meter = Meter(model, optimizer)
 guess = int(prediction.value * n) if prediction.value else None
-adamw_view = LiveMemory("AdamW", prediction_bytes=guess)
+adamw_view = LiveMemory("AdamW", prediction_bytes=guess, sample_seconds=0.02)
 
 
 def train_with_adamw(stop, on_step, model=model, optimizer=optimizer, meter=meter):
@@ -114,8 +114,9 @@ adamw_run = adamw_view.wait(timeout=60)
 print(adamw_run)
 
 # %% [markdown] id="offload-text"
-# The saw teeth are the activations and the gradients, which come and go with every step. Weights and optimizer state never
-# shrink: they are held from the first step to the last.
+# Each tooth is one step. Forward piles up activations, backward turns them into gradients, and the next step begins by
+# letting the gradients go. Weights and optimizer state never shrink: they are held from the first step to the last. At its
+# fullest, just before the update, the memory is the sixteen bytes again.
 #
 # ## The same training, offloaded
 #
@@ -129,12 +130,14 @@ model = TinyGPT(SHAPE)
 policy = OffloadPolicy(
     tier="disk",
     directory="lesson-1-state",
-    ram_budget="4MiB",
+    ram_budget="8MiB",
     durability="checkpoint",
 )
 optimizer = OffloadAdamW(model.parameters(), lr=3e-4, offload=policy)
 meter = Meter(model, optimizer)
-disk_view = LiveMemory("OffloadAdamW on disk", prediction_bytes=guess)
+disk_view = LiveMemory(
+    "OffloadAdamW on disk", prediction_bytes=guess, sample_seconds=0.02
+)
 
 
 def train_offloaded(stop, on_step, model=model, optimizer=optimizer, meter=meter):
