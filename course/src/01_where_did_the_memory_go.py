@@ -156,7 +156,7 @@ print(disk_run)
 # %% [markdown] id="read-off-text"
 # ## Read it off
 #
-# Side by side, as measured.
+# Side by side, as measured: the most of each kind at any moment.
 
 # %% id="read-off"
 from offload_lab.planner import readable
@@ -173,7 +173,7 @@ for label, kind in [
     ("gradients", "gradients"),
     ("optimizer state in RAM", "optimizer_ram"),
     ("activations", "activations"),
-    ("all of these in RAM", "ram"),
+    ("all in RAM, at once", "ram"),
     ("optimizer state on disk", "optimizer_disk"),
 ]:
     in_ram, on_disk = most(adamw_run, kind), most(disk_run, kind)
