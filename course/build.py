@@ -3,7 +3,8 @@
     python -m course.build           write the notebooks that changed
     python -m course.build --check   write nothing; exit 1 and name the notebooks that are not what their source says
 
-Both exit 1 for a notebook without a source, and 2, having named file and cell, for a source that can't be built.
+Both exit 1 for a notebook without a source, and 2, having named file and cell, for a source that can't be built. A notebook
+that somebody has run holds their answers: it is not overwritten, which is exit 1 as well, unless `--force` says so.
 
 Every cell names its id in its first line (`# %% [markdown] id="predict"`), so that building again changes nothing.
 """
@@ -11,6 +12,7 @@ Every cell names its id in its first line (`# %% [markdown] id="predict"`), so t
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 from pathlib import Path
@@ -60,11 +62,22 @@ def targets(root: Path = HERE) -> dict[Path, Path]:
     return {source: root / "en" / f"{source.stem}.ipynb" for source in sorted((root / "src").glob("[0-9][0-9]_*.py"))}
 
 
+def is_worked_in(notebook: Path) -> bool:
+    """Whether a cell of it was run, so that it holds outputs (and answers) of somebody. False where it can't be read."""
+    try:
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        return any(cell.get("outputs") or cell.get("execution_count") for cell in cells)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return False
+
+
 def main(arguments: list[str] | None = None, root: Path = HERE) -> int:
     parser = argparse.ArgumentParser(prog="python -m course.build", description="Build the lessons from their sources.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a notebook is not up to date")
-    check = parser.parse_args(arguments).check
-    stale = []
+    parser.add_argument("--force", action="store_true", help="overwrite notebooks that somebody has run, too")
+    options = parser.parse_args(arguments)
+    check = options.check
+    stale, kept = [], []
     planned = targets(root)
     for source, target in planned.items():
         try:
@@ -75,7 +88,10 @@ def main(arguments: list[str] | None = None, root: Path = HERE) -> int:
         if target.exists() and target.read_bytes() == text.encode():
             continue
         stale.append(target)
-        if not check:
+        if not check and not options.force and is_worked_in(target):
+            kept.append(target)
+            print(f"{target.name} was run and holds outputs. Keep a copy of it, then build with --force.", file=sys.stderr)
+        elif not check:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8", newline="\n")
             print(f"built {target.name}")
@@ -84,7 +100,7 @@ def main(arguments: list[str] | None = None, root: Path = HERE) -> int:
         print(f"{orphan.name} has no source in {root / 'src'}. Delete it, or bring its source back.", file=sys.stderr)
     if check and stale:
         print("Not up to date: " + ", ".join(path.name for path in stale) + ". Run make course.", file=sys.stderr)
-    return 1 if orphans or (check and stale) else 0
+    return 1 if orphans or kept or (check and stale) else 0
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+from pathlib import Path
 
 import nbformat
 import pytest
@@ -11,9 +13,22 @@ from course import build
 SOURCES = sorted(build.targets())
 
 
-def test_there_is_a_lesson_and_all_are_up_to_date(capsys):
-    assert SOURCES
-    assert build.main(["--check"]) == 0, capsys.readouterr().err
+@pytest.fixture(scope="module")
+def committed(tmp_path_factory):
+    """The course as git has it, for a reader may have run a lesson where it lies; as it lies where git is not."""
+    folder = tmp_path_factory.mktemp("committed")
+    course = Path(build.__file__).parent
+    listed = subprocess.run(["git", "ls-files", "-z", "src", "en"], cwd=course, capture_output=True)
+    if listed.returncode:
+        return course
+    export = ["git", "checkout-index", f"--prefix={folder}/", "-z", "--stdin"]
+    subprocess.run(export, cwd=course, input=listed.stdout, check=True)
+    return folder / "course"
+
+
+def test_there_is_a_lesson_and_all_are_up_to_date(committed, capsys):
+    assert build.targets(committed)
+    assert build.main(["--check"], root=committed) == 0, capsys.readouterr().err
 
 
 @pytest.fixture
@@ -92,9 +107,29 @@ def test_a_cell_without_an_id_of_its_own_is_named(copy, old, new, message):
         build.build(source)
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=lambda path: path.stem)
-def test_a_notebook_is_clean_and_valid(source):
-    notebook = nbformat.read(build.targets()[source], as_version=4)
-    nbformat.validate(notebook)
-    assert set(notebook.metadata) == {"kernelspec", "language_info"}
-    assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in notebook.cells)
+def test_notebooks_are_clean_and_valid(committed):
+    for target in build.targets(committed).values():
+        notebook = nbformat.read(target, as_version=4)
+        nbformat.validate(notebook)
+        assert set(notebook.metadata) == {"kernelspec", "language_info"}
+        assert all(not cell.get("outputs") and cell.get("execution_count") is None for cell in notebook.cells)
+
+
+def test_a_notebook_that_was_run_is_not_overwritten(copy, capsys):
+    build.main([], root=copy)
+    ((source, target),) = build.targets(copy).items()
+    notebook = nbformat.read(target, as_version=4)
+    notebook.cells[1].outputs = [nbformat.v4.new_output("stream", text="12 bytes")]
+    nbformat.write(notebook, target)
+    worked = target.read_bytes()
+    assert build.main([], root=copy) == 1 and target.read_bytes() == worked
+    assert f"{target.name} was run and holds outputs" in capsys.readouterr().err
+    assert build.main(["--force"], root=copy) == 0 and target.read_text(encoding="utf-8") == build.build(source)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[]", b'{"cells": [1]}', b'{"cells": 1}', b"\xff"])
+def test_a_broken_notebook_is_built_anew(content, copy):
+    build.main([], root=copy)
+    ((source, target),) = build.targets(copy).items()
+    target.write_bytes(content)
+    assert build.main([], root=copy) == 0 and target.read_text(encoding="utf-8") == build.build(source)
