@@ -154,16 +154,8 @@ def _pending_master(engine: Engine, number: int, master: torch.Tensor | None) ->
 
 
 def resume(engine: Engine, found: Manifest) -> None:
-    """Take up what a directory holds: state, step counts and weights. Raises ValueError when it is of another model."""
-    ours = engine.manifest(0, [], [])
-    if found.parameters != ours.parameters:
-        raise ValueError(_difference(engine, found))
-    if found.partitions != ours.partitions:
-        raise ValueError(
-            f"{str(engine.files.directory)!r} is cut into {len(found.partitions)} partitions in another way than this "
-            "optimizer's; leave partition_size out, and give the same parameters the same requires_grad, when resuming"
-        )
-    engine.files.slots = list(found.slots)
+    """Take up what a directory holds: state, step counts and weights, into the partitions that the engine took over."""
+    engine.files.slots[: len(found.slots)] = found.slots
     scratch = engine.scratch()
     try:
         for part in engine.partitions:
@@ -198,17 +190,3 @@ def _resume_weight(engine: Engine, part: Partition, span: Span, fields) -> None:
             whole = parameter.detach().contiguous()
             whole.view(-1)[span.start : span.start + span.length].copy_(values)
             parameter.detach().copy_(whole)
-
-
-def _difference(engine: Engine, found: Manifest) -> str:
-    where = str(engine.files.directory)
-    if len(found.parameters) != len(engine.tracked):
-        return f"{where!r} holds state of {len(found.parameters)} parameters, this optimizer has {len(engine.tracked)}"
-    for tracked, theirs in zip(engine.tracked, found.parameters, strict=True):
-        mine = {"shape": list(tracked.parameter.shape), "dtype": tracked.dtype}
-        if mine != theirs:
-            return (
-                f"{where!r} holds {tracked.name} as {theirs['dtype']} {theirs['shape']}, "
-                f"here it is {mine['dtype']} {mine['shape']}"
-            )
-    return f"{where!r} holds another model"

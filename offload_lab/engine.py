@@ -79,19 +79,33 @@ class Engine:
     # --- building -------------------------------------------------------------------------------------------------
 
     def follow(self, parameters: Iterable[tuple[torch.Tensor, str]]) -> None:
-        """Take up more parameters. Those that need no gradient get state only once they have one."""
+        """Take up more parameters. Those that need no gradient get state only once they have one.
+
+        The first call of an engine that resumes takes over the partitions that its directory holds, however they were cut.
+        """
         first = len(self.tracked)
-        for parameter, name in parameters:
-            self.tracked.append(Tracked(parameter, name, gradients.DTYPES[parameter.dtype]))
-        wanted = range(first, len(self.tracked))
-        self.provide([number for number in wanted if self.tracked[number].parameter.requires_grad])
+        self.tracked += [Tracked(parameter, name, gradients.DTYPES[parameter.dtype]) for parameter, name in parameters]
+        try:
+            found = self.files.found if self.files is not None else None
+            if found is not None and not self.partitions:
+                held = found.recorded(self.described(), [t.name for t in self.tracked], str(self.files.directory))
+                self._size = max((part.numel for part in held), default=0)
+                self._install(held)
+            wanted = range(first, len(self.tracked))
+            needing = [number for number in wanted if self.tracked[number].parameter.requires_grad]
+            self.provide([number for number in needing if not self.tracked[number].parts])
+        except BaseException:
+            del self.tracked[first:]  # or later parameters would be taken for these
+            raise
 
     def provide(self, numbers: Sequence[int]) -> None:
         """Give state to parameters that have none yet: cut partitions, reserve files, allocate RAM. All zero at first."""
         shapes = [(number, self.tracked[number].parameter.numel(), self.tracked[number].dtype) for number in numbers]
         if not self._size:
-            self._size = self._size_for(sum(numel for _, numel, _ in shapes))
-        added = cut(shapes, self._size, first_index=len(self.partitions))
+            self._size = partition_size(sum(numel for _, numel, _ in shapes), self.policy)
+        self._install(cut(shapes, self._size, first_index=len(self.partitions)))
+
+    def _install(self, added: list[Partition]) -> None:
         if not added:
             return
         partitions = self.partitions + added
@@ -120,12 +134,6 @@ class Engine:
         for part in added:
             for number in dict.fromkeys(span.parameter for span in part.spans):
                 self.tracked[number].parts += (part.index,)
-
-    def _size_for(self, elements: int) -> int:
-        if self.files is not None and self.files.found is not None and self.files.found.partitions:
-            # The files are cut already: the largest partition there is the size, so that the same cut comes out again.
-            return max(sum(span[2] for span in spans) for _, _, spans in self.files.found.partitions)
-        return partition_size(elements, self.policy)
 
     def record_bytes(self, part: Partition) -> int:
         return part.record_bytes(self.policy.keeps_weights)
@@ -283,10 +291,14 @@ class Engine:
             step=step,
             slots=slots,
             parameter_steps=steps,
-            parameters=[{"shape": list(t.parameter.shape), "dtype": t.dtype} for t in self.tracked],
+            parameters=self.described(),
             partitions=[[p.index, p.dtype, [[s.parameter, s.start, s.length] for s in p.spans]] for p in self.partitions],
             groups=self._describe_groups(),
         )
+
+    def described(self) -> list[dict]:
+        """Shape and dtype of each parameter, as a manifest has them."""
+        return [{"shape": list(t.parameter.shape), "dtype": t.dtype} for t in self.tracked]
 
     def _settle(self, views: dict[int, HostView]) -> None:
         """Book the step: counts, and version counters (ours, so that autograd sees that the weights changed)."""

@@ -27,6 +27,14 @@ def describe(path: Path, doing: str, offset: int, nbytes: int, reason: str) -> s
     return f"{doing} {nbytes:,} bytes at byte {offset:,} of {str(path)!r} failed: {reason}; {free}"
 
 
+def require_disk_tier() -> None:
+    """Raises StorageError where the disk tier can't work: it needs `os.preadv`, `os.pwritev` and file locks."""
+    if not hasattr(os, "preadv"):
+        raise StorageError(
+            errno.ENOSYS, f'the disk tier needs os.preadv and os.pwritev, which {sys.platform} does not have; use tier="ram"'
+        )
+
+
 class BlockFile:
     """A file of `nbytes` bytes, allocated in full at once, read and written in multiples of 4096 bytes.
 
@@ -35,10 +43,6 @@ class BlockFile:
     """
 
     def __init__(self, path: Path, nbytes: int, direct: str = "auto") -> None:
-        if not hasattr(os, "preadv"):
-            raise StorageError(
-                errno.ENOSYS, f"the disk tier needs os.preadv and os.pwritev, which {sys.platform} does not have"
-            )
         self.path, self.nbytes = path, 0
         self.direct = False
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from offload_lab.partition import Partition
-from offload_lab.storage.direct_io import BlockFile, StorageError
+from offload_lab.storage.direct_io import BlockFile, StorageError, require_disk_tier
 from offload_lab.storage.lock import DirectoryLock
 from offload_lab.storage.manifest import Manifest, load, publish
 
@@ -28,6 +28,7 @@ class StateFiles:
     """
 
     def __init__(self, directory: Path, *, existing: str, direct: str, keeps_weights: bool) -> None:
+        require_disk_tier()
         # Absolute: the process may change its directory later, the files stay where they are.
         self.directory = Path(os.path.abspath(directory))
         made = not self.directory.exists()

@@ -6,9 +6,11 @@ import errno
 import json
 import os
 from dataclasses import asdict, dataclass, field
+from math import prod
 from pathlib import Path
 from typing import Any
 
+from offload_lab.partition import Partition, Span
 from offload_lab.storage.direct_io import StorageError
 
 FORMAT = 1
@@ -30,6 +32,47 @@ class Manifest:
     """The groups' settings (lr, betas, …), for resuming."""
     pid: int = field(default_factory=os.getpid)
     format: int = FORMAT
+
+    def recorded(self, parameters: list[dict[str, Any]], names: list[str], where: str) -> list[Partition]:
+        """The partitions, for a model of `parameters` (shape and dtype of each, with their `names` for messages).
+
+        Raises ValueError when the directory `where` is of another model, StorageError when the partitions do not fit its own
+        parameters: they become addresses, so nothing in them is taken on trust.
+        """
+        if len(self.parameters) != len(parameters):
+            raise ValueError(
+                f"{where!r} holds state of {len(self.parameters)} parameters, this optimizer has {len(parameters)}"
+            )
+        for name, held, mine in zip(names, self.parameters, parameters, strict=True):
+            if held != mine:
+                raise ValueError(
+                    f"{where!r} holds {name} as {held['dtype']} {held['shape']}, here it is {mine['dtype']} {mine['shape']}"
+                )
+        partitions = []
+        covered = [0] * len(parameters)
+        try:
+            for index, dtype, rows in self.partitions:
+                spans, offset = [], 0
+                for number, start, length in rows:
+                    mine = parameters[number]
+                    fits = start == covered[number] and 0 < length <= prod(mine["shape"]) - start
+                    if number < 0 or not fits or mine["dtype"] != dtype:
+                        raise ValueError(f"partition {index} does not fit {names[number]}")
+                    spans.append(Span(number, start, length, offset))
+                    covered[number] += length
+                    offset += length
+                if index != len(partitions) or not spans:
+                    raise ValueError(f"partition {index} is out of order or empty")
+                partitions.append(Partition(index, dtype, tuple(spans)))
+            halves = [n for n, done in enumerate(covered) if 0 < done < prod(parameters[n]["shape"])]
+            counts = len(self.slots) == len(partitions) and len(self.parameter_steps) == len(parameters)
+            if halves or not counts or not set(self.slots) <= {None, 0, 1}:
+                raise ValueError(f"it is not complete ({names[halves[0]] if halves else 'slots and steps'})")
+        except (ValueError, TypeError, LookupError) as error:
+            raise StorageError(
+                errno.EINVAL, f"the manifest in {where!r} was damaged: {error}. Restore it from a copy, or start over."
+            ) from error
+        return partitions
 
 
 def publish(path: Path, manifest: Manifest) -> None:

@@ -92,6 +92,18 @@ def test_a_group_added_later_is_trained(policy):
         optimizer.step()
 
 
+def test_a_group_that_is_refused_leaves_the_next_one_right(disk):
+    """The refused group's parameter must not be stepped in the place of the one that is added after it."""
+    first, large, small = (torch.nn.Parameter(torch.zeros(n)) for n in (500, 90_000, 700))
+    with OffloadAdamW([first], lr=0.1, weight_decay=0, offload=OffloadPolicy(tier="ram", ram_budget=100_000)) as optimizer:
+        with pytest.raises(ValueError, match="ram_budget is 100,000"):
+            optimizer.add_param_group({"params": [large]})
+        optimizer.add_param_group({"params": [small]})
+        small.grad, large.grad = torch.ones_like(small), torch.ones_like(large)
+        optimizer.step()
+        assert torch.allclose(small, torch.full_like(small, -0.1), atol=1e-6) and not large.any()
+
+
 def test_a_parameter_that_is_unfrozen_later_is_trained(policy):
     head, body = torch.nn.Parameter(torch.zeros(10)), torch.nn.Parameter(torch.zeros(2500), requires_grad=False)
     with OffloadAdamW([body, head], lr=0.1, offload=policy) as optimizer:

@@ -192,3 +192,10 @@ def test_a_file_where_the_directory_should_be(tmp_path):
     with pytest.raises(StorageError, match=re.escape(str(tmp_path / "state"))):
         OffloadAdamW([torch.nn.Parameter(torch.zeros(3))], offload=OffloadPolicy(tier="disk", directory=tmp_path / "state"))
     assert (tmp_path / "state").read_text() == "mine"
+
+
+def test_a_system_without_positioned_io_is_told_before_anything_is_made(tmp_path, monkeypatch):
+    monkeypatch.delattr(os, "preadv")
+    with pytest.raises(StorageError, match=r"needs os\.preadv.*use tier=\"ram\""):
+        OffloadAdamW([torch.nn.Parameter(torch.zeros(3))], offload=OffloadPolicy(tier="disk", directory=tmp_path / "state"))
+    assert not (tmp_path / "state").exists()
