@@ -240,6 +240,8 @@ def test_resuming_where_nothing_is_starts_from_nothing(model, train, adamw, disk
         (lambda m: m["partitions"].pop(), "damaged"),
         (lambda m: m["partitions"].reverse(), "damaged"),
         (lambda m: m["partitions"].__setitem__(0, 3), "damaged"),
+        (lambda m: m["partitions"][0].__setitem__(0, 1), "damaged: partition 1 is out of order"),
+        (lambda m: m["partitions"].append([len(m["partitions"]), "float32", []]), "out of order or empty"),
         (lambda m: m["slots"].__setitem__(0, 7), "damaged"),
         (lambda m: m["parameter_steps"].pop(), "damaged"),
     ],
