@@ -5,25 +5,31 @@ It knows parameters by number and settings by dict; what torch's optimizers prom
 
 from __future__ import annotations
 
+import contextlib
 import os
+import threading
+import time
+import warnings
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from offload_lab import gradients, pipeline, update
+from offload_lab import gradients, loops, pending, pipeline, schedule, update
 from offload_lab.devices import HostView
-from offload_lab.halves import low_halves
+from offload_lab.job import Job
 from offload_lab.partition import BLOCK, Partition, cut
 from offload_lab.policy import OffloadPolicy
-from offload_lab.residency import Residency, partition_size, place
-from offload_lab.schedule import Item, Task, forward
+from offload_lab.records import Records
+from offload_lab.residency import partition_size, place
+from offload_lab.schedule import Item, Task, in_order
 from offload_lab.storage.files import StateFiles
 from offload_lab.storage.manifest import Manifest
-from offload_lab.storage.memory import Slab, field
 from offload_lab.trace import Recorder
 
+_running: weakref.WeakSet[Engine] = weakref.WeakSet()  # engines with a step under way
 _SMALL = 1 << 16  # elements below which a second thread costs more than it brings
 
 
@@ -65,10 +71,11 @@ class Engine:
         self.failed: BaseException | None = None
         self._describe_groups = describe_groups
         self._size = 0
-        self._residency: Residency | None = None
-        self._slabs: list[Slab] = []
-        self._records: dict[int, np.ndarray] = {}
-        self._buffers: list[np.ndarray] = []
+        self.records = Records(policy)
+        self.bytes_needed = self.deferred = 0
+        self.last: Job | None = None
+        self._underway: Job | None = None
+        self._told_of_compiler = False
         self.threads = max(1, torch.get_num_threads())
         self.files: StateFiles | None = None
         if policy.tier == "disk":
@@ -109,28 +116,10 @@ class Engine:
         if not added:
             return
         partitions = self.partitions + added
-        residency = place(partitions, self._size, self.policy, self._residency)
-        resident = [part for part in added if part.index in residency.resident]
-        slab = Slab(sum(self.record_bytes(part) for part in resident)) if resident else None
-        try:
-            more = residency.buffers - len(self._buffers)
-            streams = Slab(more * residency.buffer_bytes) if more > 0 else None
-            if self.files is not None:
-                self.files.extend(added)
-        except BaseException:
-            if slab is not None:
-                slab.close()
-            raise
-        if slab is not None:
-            self._slabs.append(slab)
-            at = 0
-            for part in resident:
-                self._records[part.index] = slab.bytes[at : at + self.record_bytes(part)]
-                at += self.record_bytes(part)
-        if streams is not None:
-            self._slabs.append(streams)
-            self._buffers += list(streams.bytes.reshape(more, residency.buffer_bytes))
-        self.partitions, self._residency = partitions, residency
+        residency = place(partitions, self._size, self.policy, self.records.residency)
+        files = self.files
+        self.records.extend(added, residency, lambda: files.extend(added) if files is not None else None)
+        self.partitions = partitions
         for part in added:
             for number in dict.fromkeys(span.parameter for span in part.spans):
                 self.tracked[number].parts += (part.index,)
@@ -159,8 +148,9 @@ class Engine:
     def step(self, settings: Sequence[tuple[int, dict]], decoupled: bool) -> str | None:
         """One step for `(parameter number, its group's settings)`. The state is that of t or t + 1, never between.
 
-        Returns None, or why the step was skipped.
+        Where the policy says so the step goes on after this returned. Returns None, or why the step was skipped.
         """
+        self.wait()
         views: dict[int, HostView] = {}
         groups: dict[int, dict] = {}
         for number, group in settings:
@@ -187,42 +177,153 @@ class Engine:
         if not views:
             return None
         self.provide([number for number in views if not self.tracked[number].parts])
+        job = self._job(views, groups, decoupled)
+        if self.policy.overlap == "none" or self._compiler_in_use():
+            self.deferred = 0
+            self._carry_out(job)
+        else:
+            self._defer(job)
+        return None
+
+    def _compiler_in_use(self) -> bool:
+        if not pending.compiler_in_use():
+            return False
+        if not self._told_of_compiler:
+            self._told_of_compiler = True
+            warnings.warn(
+                f"torch.compile is in use, and compiled code reads weights without waiting for them; overlap="
+                f"{self.policy.overlap!r} is therefore off: every step is over when step() returns",
+                stacklevel=5,
+            )
+        return True
+
+    def _job(self, views: dict[int, HostView], groups: dict[int, dict], decoupled: bool) -> Job:
+        """The step as a job, and booked as done: counts, and version counters (ours, so that autograd sees the change)."""
+        active = {index for number in views for index in self.tracked[number].parts}
         scalars = {
             number: update.scalars(group, self.tracked[number].step + 1, decoupled=decoupled)
             for number, group in groups.items()
         }
-        active = sorted({index for number in views for index in self.tracked[number].parts})
+        edited = {number: tracked for number, tracked in enumerate(self.tracked) if tracked.edited()}
+        for index in active:
+            for span in self.partitions[index].spans:
+                if span.parameter not in views:  # it has no gradient, but its weight is written to disk with the others
+                    views[span.parameter] = HostView(self.tracked[span.parameter].parameter, None)
+        settings = self._describe_groups() if self.policy.keeps_weights else []
+        masters = {number: tracked.loaded_master for number, tracked in edited.items() if tracked.loaded_master is not None}
+        order = in_order(active, self.policy.order, self.steps)
+        job = Job(self.steps + 1, order, views, scalars, frozenset(edited), masters, settings)
+        job.expect(self.partitions)
+        self.steps += 1
+        for number in groups:
+            tracked = self.tracked[number]
+            tracked.step += 1
+            tracked.loaded_master = None
+            torch.autograd.graph.increment_version(tracked.parameter)
+            tracked.seen = tracked.now()
+        return job
+
+    def _defer(self, job: Job) -> None:
+        """Carry the job out in a thread of its own; whoever reads a parameter of it waits."""
+        waiting = [number for number in job.views if pending.can_wait(self.tracked[number].parameter)]
+        for number in waiting:
+            pending.defer(self.tracked[number].parameter, lambda number=number: job.wait_for(number))
+        self.deferred = len(waiting)
+        self._underway = job
+        _running.add(self)
+        job.thread = threading.Thread(target=self._in_background, args=(job,), name="offload step")
         try:
-            self._run(active, views, scalars)
-            for view in views.values():
-                view.finish()
-            self._publish(active, views)
+            job.thread.start()
+        except RuntimeError:  # no thread to be had: then here and now
+            job.thread = None
+            self._in_background(job)
+        if len(waiting) < len(job.views):
+            self.wait()
+
+    def _in_background(self, job: Job) -> None:
+        try:
+            self._carry_out(job)
+            self._read_ahead(job)
+        except BaseException as error:  # carried to whoever waits
+            job.fail(error)
+
+    def _carry_out(self, job: Job) -> None:
+        began = time.perf_counter()
+        try:
+            self._run(job)
+            self._publish(job)
         except BaseException as error:
+            self.steps -= 1
             self.failed = error
             raise
-        self._settle(views)
-        return None
+        job.seconds = time.perf_counter() - began
+        self.last = job
 
-    def _run(self, active: Sequence[int], views: dict[int, HostView], scalars: dict[int, list[float]]) -> None:
-        items = []
-        for index in active:
-            part, resident = self.partitions[index], index in self._records
-            written = self.record_bytes(part) if self.files is not None and (not resident or self.policy.keeps_weights) else 0
-            stored = self.files is not None and self.files.slots[index] is not None
-            items.append(Item(index, part.state_bytes if stored and not resident else 0, written, resident))
-        tasks = forward(items, max(1, len(self._buffers)))
-        elements = sum(self.partitions[index].numel for index in active)
-        io = self.policy.io_threads
-        widths = {"cpu": self.threads if elements > _SMALL else 1, "disk-read": io, "disk-write": io}
-        pipeline.run(tasks, lambda task: self._pieces(task, views, scalars, widths["cpu"]), widths, self.trace)
+    def wait(self) -> None:
+        """Return when no step is under way. Raises, once, what stopped the one that was."""
+        job = self._underway
+        if job is None:
+            return
+        if job.thread is not None and job.thread is not threading.current_thread():
+            job.thread.join()
+        self._underway = None
+        _running.discard(self)
+        for number in job.views:
+            with contextlib.suppress(RuntimeError):  # the same error for each; it is raised once, below
+                pending.settle(self.tracked[number].parameter)
+        if job.error is not None:
+            raise job.error
+
+    def _run(self, job: Job) -> None:
+        items = [self._item(index) for index in job.active]
+        following = in_order(job.active, self.policy.order, job.step)
+        tasks = schedule.step(items, self.records.cache, following=following, write_back=self.write_back)
+        elements = sum(self.partitions[index].numel for index in job.active)
+        slices = self.threads if elements > _SMALL else 1
+        run = self._pipeline(tasks, lambda task: self._pieces(task, job, slices), slices, job)
+        run.here()
+        self.bytes_needed += sum(self.partitions[index].state_bytes for index in job.active)
+        if self.policy.order == "forward" and self.policy.residency in ("pinned", "none"):
+            # What is left in the buffers would only count where there are hardly more partitions than buffers, and would
+            # make what a share in RAM saves depend on that. It is kept where reuse is the point.
+            self.records.cache.forget()
+
+    def _pipeline(self, tasks: Sequence[Task], split, slices: int, job: Job) -> pipeline.Run:
+        def ended(task: Task) -> None:
+            if task.kind == "update":
+                job.updated(self.partitions[task.partition])
+            elif task.kind == "write" and not self.policy.keeps_weights:
+                self.files.slots = self.files.turned([task.partition])  # scratch: nothing is published, the newest counts
+
         self.bytes_read += sum(task.nbytes for task in tasks if task.kind == "read")
         self.bytes_written += sum(task.nbytes for task in tasks if task.kind == "write")
+        io = self.policy.io_threads
+        return pipeline.Run(tasks, split, {"cpu": slices, "disk-read": io, "disk-write": io}, self.trace, ended)
 
-    def _pieces(self, task: Task, views, scalars, slices: int) -> list[pipeline.Piece]:
+    def _read_ahead(self, job: Job) -> None:
+        """The reads with which the next step begins, if it is like this one."""
+        items = [self._item(index) for index in in_order(job.active, self.policy.order, job.step)]
+        tasks = schedule.ahead(items, self.records.cache)
+        if tasks:
+            self._pipeline(tasks, lambda task: self._pieces(task, job, 1), 1, job).here()
+
+    def _item(self, index: int) -> Item:
+        part, resident = self.partitions[index], index in self.records.resident
+        written = self.record_bytes(part) if self.files is not None and (not resident or self.policy.keeps_weights) else 0
+        stored = self.files is not None and (self.files.slots[index] is not None or index in self.records.cache.debts())
+        return Item(index, part.state_bytes if stored and not resident else 0, written, resident)
+
+    @property
+    def write_back(self) -> bool:
+        """Whether a partition is written only when its buffer is wanted: nothing on disk has to be whole between steps, and
+        the buffers are many enough to be worth it."""
+        return not self.policy.keeps_weights and self.policy.residency in ("lru", "furthest")
+
+    def _pieces(self, task: Task, job: Job, slices: int) -> list[pipeline.Piece]:
         part = self.partitions[task.partition]
-        record = self._records[task.partition] if task.buffer is None else self._buffers[task.buffer]
+        record = self.records.resident[part.index] if task.buffer is None else self.records.buffers[task.buffer]
         if task.kind == "update":
-            return self._update_pieces(part, record, views, scalars, slices)
+            return loops.pieces(part, record, job, slices, self.policy.keeps_weights)
         if task.kind == "read" and task.nbytes == 0:  # never written: its state is all zero
             return [lambda: record[: part.state_bytes].fill(0)]
         transfer = self.files.read if task.kind == "read" else self.files.write
@@ -232,91 +333,36 @@ class Engine:
             for at in range(0, task.nbytes, chunk)
         ]
 
-    def _update_pieces(self, part: Partition, record: np.ndarray, views, scalars, slices: int) -> list[pipeline.Piece]:
-        table = np.zeros((len(part.spans), update.ROW_FIELDS), np.int64)
-        values = np.zeros((len(part.spans), update.SCALAR_FIELDS), np.float32)
-        held = []  # keeps host copies of parameters without a gradient alive until the pieces have run
-        for row, span in enumerate(part.spans):
-            tracked, view = self.tracked[span.parameter], views.get(span.parameter)
-            if view is None:
-                view = HostView(tracked.parameter, None)
-                held.append(view)
-            at = span.start * view.weight.element_size()
-            gradient = view.gradient.data_ptr() + at if view.gradient is not None else 0
-            edited = tracked.edited()
-            if edited and gradient and tracked.loaded_master is not None:
-                here = slice(span.offset, span.offset + span.length)
-                self.fields(part, record)[2][here] = low_halves(tracked.loaded_master, view.weight, span)
-                edited = False
-            table[row] = view.weight.data_ptr() + at, gradient, span.offset, span.length, edited
-            if gradient:
-                values[row] = scalars[span.parameter]
-        fields = self.fields(part, record)
-        loop = {
-            "float32": update.update_float32,
-            "bfloat16": update.update_bfloat16,
-            "float16": update.update_float16,
-        }[part.dtype]
-        per_piece = -(-part.numel // slices)
-        return [
-            lambda begin=begin, held=held: loop(table, values, *fields, begin, min(begin + per_piece, part.numel))
-            for begin in range(0, part.numel, per_piece)
-        ]
-
     def fields(self, part: Partition, record: np.ndarray) -> tuple[np.ndarray, ...]:
         """Views of a record in the order in which the update loop takes them: moments, master or its low half, mirror."""
-        n = part.numel
-        views = [field(record, part.exp_avg_at, n, np.float32), field(record, part.exp_avg_sq_at, n, np.float32)]
-        if part.dtype == "float16":
-            return (*views, field(record, part.master_at, n, np.float32))
-        word = np.float32 if part.dtype == "float32" else np.uint16
-        if part.dtype == "bfloat16":
-            views.append(field(record, part.master_at, n, np.uint16))
-        views.append(field(record, part.weight_at, n if self.policy.keeps_weights else 0, word))
-        return tuple(views)
+        return loops.fields(part, record, self.policy.keeps_weights)
 
-    def _publish(self, active: Sequence[int], views: dict[int, HostView]) -> None:
-        if self.files is None:
-            return
-        written = [index for index in active if index not in self._records or self.policy.keeps_weights]
-        slots = self.files.turned(written)
+    def _publish(self, job: Job) -> None:
         if self.policy.keeps_weights:
-            steps = [tracked.step + (number in views) for number, tracked in enumerate(self.tracked)]
-            self.files.publish(self.manifest(self.steps + 1, slots, steps))
-        else:
-            self.files.slots = slots
+            slots = self.files.turned(job.active)
+            self.files.publish(self.manifest(job.step, slots, [tracked.step for tracked in self.tracked], job.groups))
 
-    def manifest(self, step: int, slots: list[int | None], steps: list[int]) -> Manifest:
+    def manifest(self, step: int, slots: list[int | None], steps: list[int], groups: list[dict] | None = None) -> Manifest:
         return Manifest(
             step=step,
             slots=slots,
             parameter_steps=steps,
             parameters=self.described(),
             partitions=[[p.index, p.dtype, [[s.parameter, s.start, s.length] for s in p.spans]] for p in self.partitions],
-            groups=self._describe_groups(),
+            groups=self._describe_groups() if groups is None else groups,
         )
 
     def described(self) -> list[dict]:
         """Shape and dtype of each parameter, as a manifest has them."""
         return [{"shape": list(t.parameter.shape), "dtype": t.dtype} for t in self.tracked]
 
-    def _settle(self, views: dict[int, HostView]) -> None:
-        """Book the step: counts, and version counters (ours, so that autograd sees that the weights changed)."""
-        self.steps += 1
-        for number in views:
-            tracked = self.tracked[number]
-            tracked.step += 1
-            tracked.loaded_master = None
-            torch.autograd.graph.increment_version(tracked.parameter)
-            tracked.seen = tracked.now()
-
     # --- state for checkpoint.py ----------------------------------------------------------------------------------
 
     def load(self, index: int, scratch: np.ndarray) -> np.ndarray:
         """A partition's newest record (state only): the resident one, or read into `scratch`."""
         part = self.partitions[index]
-        if index in self._records:
-            return self._records[index]
+        if index in self.resident:
+            return self.resident[index]
         if self.files is None or self.files.slots[index] is None:
             scratch[: part.state_bytes].fill(0)
         else:
@@ -324,19 +370,27 @@ class Engine:
         return scratch
 
     def scratch(self) -> np.ndarray:
-        """Room for the record of any partition that is not resident; only between steps, it is one of their buffers."""
-        return self._buffers[0] if self._buffers else np.zeros(0, np.uint8)
+        """Room for the record of any partition that is not resident; only between steps, it is one of their buffers.
+
+        What the buffers held is on disk after this, and nothing counts as held.
+        """
+        self.wait()
+        for index, (buffer, nbytes) in self.records.cache.debts().items():
+            self.files.write(index, self.records.buffers[buffer][:nbytes])
+            self.files.slots = self.files.turned([index])
+        self.records.cache.forget()
+        return self.records.buffers[0] if self.records.buffers else np.zeros(0, np.uint8)
 
     def memory(self) -> dict[str, int]:
         return {
-            "ram": sum(slab.nbytes for slab in self._slabs),
+            "ram": self.records.nbytes,
             "disk": self.files.allocated() if self.files is not None else 0,
         }
 
     @property
     def resident(self) -> dict[int, np.ndarray]:
         """Records that stay in RAM, by partition."""
-        return self._records
+        return self.records.resident
 
     def abandon(self) -> None:
         """Undo a construction that failed: give back RAM and files, but delete nothing that was there to be resumed."""
@@ -346,13 +400,24 @@ class Engine:
         self.close("it was not built completely")
 
     def close(self, why: str) -> None:
-        """Give back RAM and files. Twice is once."""
+        """Give back RAM and files, after the step that is under way. Twice is once."""
         if self.closed is not None:
             return
-        self.closed = why
-        self._records, self._buffers = {}, []
-        for slab in self._slabs:
-            slab.close()
-        self._slabs = []
-        if self.files is not None:
-            self.files.close(remove=not self.policy.keeps_weights)
+        try:
+            self.wait()
+        finally:
+            self.closed = why
+            self.records.close()
+            if self.files is not None:
+                self.files.close(remove=not self.policy.keeps_weights)
+
+
+def _before_fork() -> None:
+    # The child would have the locks, but none of the threads that are going to release them.
+    for engine in list(_running):
+        with contextlib.suppress(Exception):  # it is raised again by the next call that needs the engine
+            engine.wait()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork)

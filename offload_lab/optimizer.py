@@ -186,6 +186,21 @@ class OffloadAdam(Optimizer):
             warnings.warn(skipped, stacklevel=2)
         return loss
 
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """As `torch.optim.Optimizer.zero_grad`. None is set without a look at the gradients, which an update that is still
+        under way may be reading; zeros are written only after it."""
+        if not set_to_none:
+            self.wait()
+            return super().zero_grad(set_to_none=False)
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = None
+
+    def wait(self) -> None:
+        """Return when no update is under way any more (`OffloadPolicy(overlap=…)`). Raises, once, what stopped it."""
+        if self._engine is not None:
+            self._engine.wait()
+
     def _usable(self) -> Engine:
         if self._engine is None:
             raise RuntimeError("this optimizer was not built completely")
@@ -250,6 +265,7 @@ class OffloadAdam(Optimizer):
             "directory": str(files.directory) if files is not None else None,
             "steps": engine.steps,
             "skipped_steps": engine.skipped_steps,
+            "deferred_parameters": engine.deferred,
             "bytes_read": engine.bytes_read,
             "bytes_written": engine.bytes_written,
             **{f"{tier}_bytes": nbytes for tier, nbytes in engine.memory().items()},

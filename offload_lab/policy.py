@@ -58,6 +58,19 @@ class OffloadPolicy:
     chunk_bytes: int | str = "2MiB"
     """Bytes of one read or write call."""
 
+    order: Literal["forward", "alternating"] = "forward"
+    """Order in which steps visit partitions: always up, or up and down in turn, which meets first what is still in the
+    buffers."""
+
+    residency: Literal["pinned", "none", "lru", "furthest"] = "pinned"
+    """What `ram_budget` is used for beyond the `depth` buffers. "pinned": the same partitions stay in RAM always. "lru" and
+    "furthest": more buffers, of which the least recently used, or the one whose next use is furthest away, is given up.
+    "none": nothing."""
+
+    overlap: Literal["none", "forward"] = "none"
+    """"none": a step is over when `step()` returns. "forward": `step()` returns at once and the update goes on during the
+    next forward; whoever reads a weight waits for that weight. The next step's first reads are made meanwhile."""
+
     direct_io: Literal["auto", "off"] = "auto"
     """"auto": past the page cache where the file system can, else through it (`stats()["direct_io"]` says which)."""
 
@@ -71,6 +84,9 @@ class OffloadPolicy:
 
     def __post_init__(self) -> None:
         self._one_of("tier", "ram", "disk")
+        self._one_of("order", "forward", "alternating")
+        self._one_of("residency", "pinned", "none", "lru", "furthest")
+        self._one_of("overlap", "none", "forward")
         self._one_of("direct_io", "auto", "off")
         self._one_of("durability", "step", "checkpoint")
         self._one_of("existing", "replace", "resume", "refuse")
