@@ -242,13 +242,16 @@ class Engine:
                 view = HostView(tracked.parameter, None)
                 held.append(view)
             at = span.start * view.weight.element_size()
-            gradient = view.gradient.data_ptr() + at if view.gradient is not None else 0
+            gradient = wide = 0
+            if view.gradient is not None:
+                gradient = view.gradient.data_ptr() + span.start * view.gradient.element_size()
+                wide = view.gradient.dtype != view.weight.dtype
             edited = tracked.edited()
             if edited and gradient and tracked.loaded_master is not None:
                 here = slice(span.offset, span.offset + span.length)
                 self.fields(part, record)[2][here] = low_halves(tracked.loaded_master, view.weight, span)
                 edited = False
-            table[row] = view.weight.data_ptr() + at, gradient, span.offset, span.length, edited
+            table[row] = view.weight.data_ptr() + at, gradient, span.offset, span.length, edited, wide
             if gradient:
                 values[row] = scalars[span.parameter]
         fields = self.fields(part, record)
