@@ -42,13 +42,32 @@ def half_of_float(typingctx, value):
 
 
 @intrinsic
-def float_of_half(typingctx, bits):
-    """The float32 equal to the float16 whose bit pattern is the uint16 `bits`."""
+def float_of_half(typingctx, value):
+    """The float32 equal to the float16 whose bit pattern is the uint16 `value`; a float32 is returned as it is."""
+    if value == types.float32:
+        return types.float32(types.float32), _unchanged
 
     def codegen(context, builder, signature, args):
         return builder.fpext(builder.bitcast(args[0], ir.HalfType()), ir.FloatType())
 
     return types.float32(types.uint16), codegen
+
+
+@intrinsic
+def float_of_bfloat16(typingctx, value):
+    """The float32 equal to the bfloat16 whose bit pattern is the uint16 `value`; a float32 is returned as it is."""
+    if value == types.float32:
+        return types.float32(types.float32), _unchanged
+
+    def codegen(context, builder, signature, args):
+        word = builder.zext(args[0], ir.IntType(32))
+        return builder.bitcast(builder.shl(word, ir.Constant(ir.IntType(32), 16)), ir.FloatType())
+
+    return types.float32(types.uint16), codegen
+
+
+def _unchanged(context, builder, signature, args):
+    return args[0]
 
 
 def _pointer_to(element):

@@ -14,7 +14,8 @@ class HostView:
     """One parameter and its gradient for the length of one step.
 
     Where both are contiguous in host memory these are the tensors themselves; where one is on an accelerator, strided, or
-    of another dtype, it is a host copy, and `finish` carries the new weight back.
+    of another dtype, it is a host copy, and `finish` carries the new weight back. The gradient is of the weight's dtype or
+    float32.
     """
 
     def __init__(self, parameter: torch.Tensor, gradient: torch.Tensor | None) -> None:
@@ -26,8 +27,9 @@ class HostView:
         self.gradient: torch.Tensor | None = None
         if gradient is not None:
             gradient = gradient.detach()
-            if gradient.dtype != weight.dtype or not in_host_memory(gradient) or gradient.is_neg():
-                gradient = gradient.resolve_neg().to("cpu", weight.dtype).contiguous()
+            dtype = torch.float32 if gradient.dtype == torch.float32 else weight.dtype  # float32 is more exact, never less
+            if gradient.dtype != dtype or not in_host_memory(gradient) or gradient.is_neg():
+                gradient = gradient.resolve_neg().to("cpu", dtype).contiguous()
             self.gradient = gradient
 
     def finish(self) -> None:

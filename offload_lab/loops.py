@@ -36,12 +36,15 @@ def pieces(part: Partition, record: np.ndarray, job: Job, slices: int, with_weig
     for row, span in enumerate(part.spans):
         view = job.views[span.parameter]
         at = span.start * view.weight.element_size()
-        gradient = view.gradient.data_ptr() + at if view.gradient is not None else 0
+        gradient = wide = 0
+        if view.gradient is not None:
+            gradient = view.gradient.data_ptr() + span.start * view.gradient.element_size()
+            wide = view.gradient.dtype != view.weight.dtype
         edited = span.parameter in job.edited
         if edited and gradient and span.parameter in job.masters:
             arrays[2][span.offset : span.offset + span.length] = low_halves(job.masters[span.parameter], view.weight, span)
             edited = False
-        table[row] = view.weight.data_ptr() + at, gradient, span.offset, span.length, edited
+        table[row] = view.weight.data_ptr() + at, gradient, span.offset, span.length, edited, wide
         if gradient:
             values[row] = job.scalars[span.parameter]
     loop = _LOOPS[part.dtype]

@@ -12,24 +12,35 @@ import math
 import numpy as np
 from numba import carray, njit
 
-from offload_lab.bits import bits_of_float, float_of_bits, float_of_half, float_pointer, half_of_float, uint16_pointer
+from offload_lab.bits import (
+    bits_of_float,
+    float_of_bfloat16,
+    float_of_bits,
+    float_of_half,
+    float_pointer,
+    half_of_float,
+    uint16_pointer,
+)
 
 # A row of the table: what the loops need to know of one span. Addresses are those of the span's first element; a gradient
 # address of 0 means that the parameter has no gradient in this step: its state stays, its weight is still mirrored.
-WEIGHT_ADDRESS, GRADIENT_ADDRESS, OFFSET, LENGTH, EDITED = range(5)
-ROW_FIELDS = 5
-# A row of the float32 scalars that go with it.
-SIGN, L2, DECAY, ONE_MINUS_BETA1, BETA2, ONE_MINUS_BETA2, ROOT_CORRECTION2, EPS, STEP_SIZE = range(9)
-SCALAR_FIELDS = 9
+# GRADIENT_FLOAT32 is 1 where a 16-bit parameter's gradient is float32 (accumulated over several backwards), else 0.
+WEIGHT_ADDRESS, GRADIENT_ADDRESS, OFFSET, LENGTH, EDITED, GRADIENT_FLOAT32 = range(6)
+ROW_FIELDS = 6
+# A row of the float32 scalars that go with it. SCALE is what each gradient element is multiplied by, in float32, before
+# anything else (clipping, unscaling); 1 changes no bit.
+SIGN, L2, DECAY, ONE_MINUS_BETA1, BETA2, ONE_MINUS_BETA2, ROOT_CORRECTION2, EPS, STEP_SIZE, SCALE = range(10)
+SCALAR_FIELDS = 10
 
 _TILE = 2048  # elements between two copies to the mirror, so that what is copied is still in the cache
 
 _compiled = njit(nogil=True, cache=True, error_model="numpy")
 
 
-def scalars(group: dict, step: int, *, decoupled: bool) -> list[float]:
+def scalars(group: dict, step: int, *, decoupled: bool, scale: float = 1.0) -> list[float]:
     """The scalars of one parameter's update at `step` (1 for the first), from its group's settings.
 
+    `scale` is multiplied onto each gradient element in float32 first; for `maximize` the sign comes after it.
     bias corrections: 1 - beta ** step, taken in float64 as torch does.
     """
     lr, (beta1, beta2) = float(group["lr"]), map(float, group["betas"])
@@ -44,12 +55,13 @@ def scalars(group: dict, step: int, *, decoupled: bool) -> list[float]:
         math.sqrt(1.0 - beta2**step),
         float(group["eps"]),
         lr / (1.0 - beta1**step),
+        scale,
     ]
 
 
 @_compiled
-def _adam(w, g, m, v, sign, l2, decay, one_minus_beta1, beta2, one_minus_beta2, root_correction2, eps, step_size):
-    g = sign * g
+def _adam(w, g, m, v, scale, l2, decay, one_minus_beta1, beta2, one_minus_beta2, root_correction2, eps, step_size):
+    g = scale * g  # the sign of `maximize` is in it: a sign changes no rounding
     if l2 != np.float32(0):
         g = g + l2 * w
     w = w * decay
@@ -61,7 +73,7 @@ def _adam(w, g, m, v, sign, l2, decay, one_minus_beta1, beta2, one_minus_beta2, 
 
 @_compiled
 def _span_float32(w, g, m, v, s):
-    a, b, c, d, e, f, h, k, t = s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8]
+    a, b, c, d, e, f, h, k, t = s[SCALE] * s[SIGN], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8]
     for i in range(w.shape[0]):
         w[i], m[i], v[i] = _adam(w[i], g[i], m[i], v[i], a, b, c, d, e, f, h, k, t)
 
@@ -93,11 +105,10 @@ def split(bits):
 
 @_compiled
 def _span_bfloat16(w, g, m, v, low, keep, s):
-    a, b, c, d, e, f, h, k, t = s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8]
+    a, b, c, d, e, f, h, k, t = s[SCALE] * s[SIGN], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8]
     for i in range(w.shape[0]):
         bits = join(np.uint32(w[i]), np.uint32(np.uint32(low[i]) & keep))
-        gradient = float_of_bits(np.uint32(np.uint32(g[i]) << np.uint32(16)))
-        new, m[i], v[i] = _adam(float_of_bits(bits), gradient, m[i], v[i], a, b, c, d, e, f, h, k, t)
+        new, m[i], v[i] = _adam(float_of_bits(bits), float_of_bfloat16(g[i]), m[i], v[i], a, b, c, d, e, f, h, k, t)
         word, rest = split(bits_of_float(new))
         w[i] = np.uint16(word)
         low[i] = np.uint16(rest)
@@ -105,7 +116,7 @@ def _span_bfloat16(w, g, m, v, low, keep, s):
 
 @_compiled
 def _span_float16(w, g, m, v, master, s):
-    a, b, c, d, e, f, h, k, t = s[0], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8]
+    a, b, c, d, e, f, h, k, t = s[SCALE] * s[SIGN], s[1], s[2], s[3], s[4], s[5], s[6], s[7], s[8]
     for i in range(w.shape[0]):
         # A weight that is not the master's rounding was set by somebody else (or never met this master): it is the truth.
         current = master[i]
@@ -140,7 +151,8 @@ def update_float32(rows, scalars, exp_avg, exp_avg_sq, mirror, begin, end):
 
 @_compiled
 def update_bfloat16(rows, scalars, exp_avg, exp_avg_sq, low_half, mirror, begin, end):
-    """Update elements [begin, end) of a bfloat16 partition; weights and gradients are uint16 bit patterns."""
+    """Update elements [begin, end) of a bfloat16 partition; weights are uint16 bit patterns, gradients
+    likewise or float32, by the row."""
     for r in range(rows.shape[0]):
         first, last = max(rows[r, OFFSET], begin), min(rows[r, OFFSET] + rows[r, LENGTH], end)
         keep = np.uint32(0) if rows[r, EDITED] else np.uint32(0xFFFF)  # an edited weight is the master, its low half stale
@@ -149,22 +161,33 @@ def update_bfloat16(rows, scalars, exp_avg, exp_avg_sq, low_half, mirror, begin,
             at = 2 * (low - rows[r, OFFSET])
             w = carray(uint16_pointer(rows[r, WEIGHT_ADDRESS] + at), (high - low,))
             if rows[r, GRADIENT_ADDRESS] != 0:
-                g = carray(uint16_pointer(rows[r, GRADIENT_ADDRESS] + at), (high - low,))
-                _span_bfloat16(w, g, exp_avg[low:high], exp_avg_sq[low:high], low_half[low:high], keep, scalars[r])
+                m, v, rest = exp_avg[low:high], exp_avg_sq[low:high], low_half[low:high]
+                if rows[r, GRADIENT_FLOAT32]:
+                    wide = carray(float_pointer(rows[r, GRADIENT_ADDRESS] + 2 * at), (high - low,))
+                    _span_bfloat16(w, wide, m, v, rest, keep, scalars[r])
+                else:
+                    g = carray(uint16_pointer(rows[r, GRADIENT_ADDRESS] + at), (high - low,))
+                    _span_bfloat16(w, g, m, v, rest, keep, scalars[r])
             if mirror.shape[0] > 0:
                 _mirror(mirror[low:high], w)
 
 
 @_compiled
 def update_float16(rows, scalars, exp_avg, exp_avg_sq, master, begin, end):
-    """Update elements [begin, end) of a float16 partition; weights and gradients are uint16 bit patterns."""
+    """Update elements [begin, end) of a float16 partition; weights are uint16 bit patterns, gradients
+    likewise or float32, by the row."""
     for r in range(rows.shape[0]):
         first, last = max(rows[r, OFFSET], begin), min(rows[r, OFFSET] + rows[r, LENGTH], end)
         if first < last and rows[r, GRADIENT_ADDRESS] != 0:
             at = 2 * (first - rows[r, OFFSET])
             w = carray(uint16_pointer(rows[r, WEIGHT_ADDRESS] + at), (last - first,))
-            g = carray(uint16_pointer(rows[r, GRADIENT_ADDRESS] + at), (last - first,))
-            _span_float16(w, g, exp_avg[first:last], exp_avg_sq[first:last], master[first:last], scalars[r])
+            m, v, whole = exp_avg[first:last], exp_avg_sq[first:last], master[first:last]
+            if rows[r, GRADIENT_FLOAT32]:
+                wide = carray(float_pointer(rows[r, GRADIENT_ADDRESS] + 2 * at), (last - first,))
+                _span_float16(w, wide, m, v, whole, scalars[r])
+            else:
+                g = carray(uint16_pointer(rows[r, GRADIENT_ADDRESS] + at), (last - first,))
+                _span_float16(w, g, m, v, whole, scalars[r])
 
 
 @_compiled

@@ -171,7 +171,7 @@ def test_a_disk_that_fails_under_way_is_told_to_the_next_reader_and_the_next_ste
     assert type(module.second.weight) is torch.nn.Parameter
     with pytest.raises(StorageError, match=r"offload\.state'.*Input/output error"):
         optimizer.wait()
-    with pytest.raises(RuntimeError, match='stopped after step 2 because of.*existing="resume"'):
+    with pytest.raises(RuntimeError, match=r'stopped after step 2 because of.*existing="resume"'):
         optimizer.step()
 
 

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offload_lab import OffloadPolicy
+from offload_lab.caching import Cache
 from offload_lab.partition import BLOCK, STATE_BYTES, WEIGHT_BYTES, cut
 from offload_lab.policy import parse_bytes
 from offload_lab.residency import buffer_bytes, partition_size, place
-from offload_lab.caching import Cache
 from offload_lab.schedule import Item, step
 
 shapes = st.lists(st.tuples(st.integers(0, 5000), st.sampled_from(sorted(STATE_BYTES))), max_size=12)

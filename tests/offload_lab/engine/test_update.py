@@ -172,3 +172,54 @@ def test_a_tiny_learning_rate_leaves_weights_finite_and_unchanged():
         parameter.grad = gradient
         optimizer.step()
     assert torch.equal(parameter.detach(), before)
+
+
+def loop(weight, gradient, *, scale=1.0, group=None, step=3):
+    """The loop by itself on one span: new weight, exp_avg, exp_avg_sq and the master (16-bit) of moments that start at 0.25."""
+    n = weight.numel()
+    group = group or {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.1, "maximize": False}
+    weight, kind = weight.clone(), str(weight.dtype).removeprefix("torch.")
+    m, v = np.full(n, 0.25, np.float32), np.full(n, 0.25, np.float32)
+    fields = {
+        "float32": [np.zeros(0, np.float32)],
+        "bfloat16": [np.zeros(n, np.uint16), np.zeros(0, np.uint16)],
+        "float16": [weight.float().numpy()],
+    }[kind]
+    table = np.zeros((1, update.ROW_FIELDS), np.int64)
+    wide = gradient.dtype != weight.dtype
+    table[0] = weight.data_ptr(), gradient.data_ptr(), 0, n, 0, wide
+    values = np.array([update.scalars(group, step, decoupled=True, scale=scale)], np.float32)
+    getattr(update, f"update_{kind}")(table, values, m, v, *fields, 0, n)
+    return weight, m, v, fields[0]
+
+
+def same(a, b):
+    return all(torch.equal(x, y) if isinstance(x, torch.Tensor) else np.array_equal(x, y) for x, y in zip(a, b, strict=True))
+
+
+@pytest.mark.parametrize("size", [1, 17, 2047, 2049, 5000])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_float32_gradient_of_a_16_bit_parameter(dtype, size):
+    weight = parameter_of(size, dtype).detach()
+    gradient = torch.randn(size, generator=torch.Generator().manual_seed(5))
+    rounded = gradient.to(dtype)
+    assert same(loop(weight, rounded), loop(weight, rounded.float()))
+    if size > 1:
+        assert not same(loop(weight, rounded), loop(weight, gradient)), "the float32 gradient's low bits count"
+    # the first moment shows the gradient that was used: m = 0.25 + 0.1 (g - 0.25), in float32
+    want = np.float32(0.25) + np.float32(1 - 0.9) * (gradient.numpy() - np.float32(0.25))
+    assert np.array_equal(loop(weight, gradient)[1], want)
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_the_gradient_scale_is_one_float32_product(dtype, wide, maximize):
+    weight = parameter_of(3000, dtype).detach()
+    gradient = torch.randn(3000, generator=torch.Generator().manual_seed(6))
+    gradient = gradient if wide else gradient.to(dtype)
+    group = {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.1, "maximize": maximize}
+    scale = float(np.float32(1 / 3))
+    scaled = gradient.float() * scale
+    assert same(loop(weight, gradient, scale=scale, group=group), loop(weight, scaled, group=group))
+    assert not same(loop(weight, gradient, scale=scale, group=group), loop(weight, gradient, group=group))
