@@ -265,7 +265,7 @@ class OffloadAdam(Optimizer):
             "directory": str(files.directory) if files is not None else None,
             "steps": engine.steps,
             "skipped_steps": engine.skipped_steps,
-            "deferred_parameters": engine.deferred,
+            "deferred_parameters": engine.stepping.deferred,
             "bytes_read": engine.bytes_read,
             "bytes_written": engine.bytes_written,
             **{f"{tier}_bytes": nbytes for tier, nbytes in engine.memory().items()},
