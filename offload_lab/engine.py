@@ -78,6 +78,7 @@ class Engine:
 
         The first call of an engine that resumes takes over the partitions that its directory holds, however they were cut.
         """
+        self.wait()
         first = len(self.tracked)
         self.tracked += [Tracked(parameter, name, gradients.DTYPES[parameter.dtype]) for parameter, name in parameters]
         try:
@@ -210,6 +211,8 @@ class Engine:
         if self.closed is not None:
             return
         try:
+            if self.stepping.backward is not None:
+                self.stepping.backward.close()
             self.wait()
         finally:
             self.closed = why

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -24,11 +25,18 @@ class Execution:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.last: Job | None = None
+        self._counting = threading.Lock()
 
-    def carry_out(self, job: Job) -> None:
+    def carry_out(self, job: Job, begun: pipeline.Run | None = None) -> None:
+        """All of the job that is not in `begun`, after `begun` has ended; then publish it."""
         began = time.perf_counter()
         try:
-            self._run(job)
+            if begun is not None:
+                begun.join()
+                self.engine.records.cache.forget()  # it was filled for tasks that were cut off
+            rest = [index for index in job.active if index not in job.begun]
+            if rest:
+                self._run(job, rest)
             self._publish(job)
         except BaseException as error:
             self.engine.steps -= 1
@@ -37,31 +45,40 @@ class Execution:
         job.seconds = time.perf_counter() - began
         self.last = job
 
-    def _run(self, job: Job) -> None:
+    def begin(self, job: Job) -> pipeline.Run:
+        """Start the job, whose updates wait for their gradients. `carry_out` ends it."""
         items = [self._item(index) for index in job.active]
+        self.engine.records.cache.forget()
+        return self._pipeline(schedule.step(items, self.engine.records.cache, gradients=True), job, job.active).start()
+
+    def _run(self, job: Job, partitions: list[int]) -> None:
+        items = [self._item(index) for index in partitions]
         following = in_order(job.active, self.engine.policy.order, job.step)
         tasks = schedule.step(items, self.engine.records.cache, following=following, write_back=self.write_back)
-        elements = sum(self.engine.partitions[index].numel for index in job.active)
-        slices = self.engine.threads if elements > _SMALL else 1
-        run = self._pipeline(tasks, lambda task: self._pieces(task, job, slices), slices, job)
-        run.here()
+        self._pipeline(tasks, job, partitions).here()
         self.engine.bytes_needed += sum(self.engine.partitions[index].state_bytes for index in job.active)
         if self.engine.policy.order == "forward" and self.engine.policy.residency in ("pinned", "none"):
             # What is left in the buffers would only count where there are hardly more partitions than buffers, and would
             # make what a share in RAM saves depend on that. It is kept where reuse is the point.
             self.engine.records.cache.forget()
 
-    def _pipeline(self, tasks: Sequence[Task], split, slices: int, job: Job) -> pipeline.Run:
+    def _pipeline(self, tasks: Sequence[Task], job: Job, partitions: Sequence[int]) -> pipeline.Run:
+        engine = self.engine
+        elements = sum(engine.partitions[index].numel for index in partitions)
+        slices = engine.threads if elements > _SMALL else 1
+
         def ended(task: Task) -> None:
             if task.kind == "update":
-                job.updated(self.engine.partitions[task.partition])
-            elif task.kind == "write" and not self.engine.policy.keeps_weights:
-                self.engine.files.turn(task.partition)  # scratch: nothing is published, the newest counts
+                job.updated(engine.partitions[task.partition])
+            elif task.kind == "write" and not engine.policy.keeps_weights:
+                engine.files.turn(task.partition)  # scratch: nothing is published, the newest counts
+            with self._counting:
+                engine.bytes_read += task.nbytes if task.kind == "read" else 0
+                engine.bytes_written += task.nbytes if task.kind == "write" else 0
 
-        self.engine.bytes_read += sum(task.nbytes for task in tasks if task.kind == "read")
-        self.engine.bytes_written += sum(task.nbytes for task in tasks if task.kind == "write")
-        io = self.engine.policy.io_threads
-        return pipeline.Run(tasks, split, {"cpu": slices, "disk-read": io, "disk-write": io}, self.engine.trace, ended)
+        io = engine.policy.io_threads
+        widths = {"backward": 1, "cpu": slices, "disk-read": io, "disk-write": io}
+        return pipeline.Run(tasks, lambda task: self._pieces(task, job, slices), widths, engine.trace, ended)
 
     def read_ahead(self, job: Job) -> None:
         """The reads with which the next step begins, if it is like this one."""
@@ -70,7 +87,7 @@ class Execution:
         if not tasks:
             return
         try:
-            self._pipeline(tasks, lambda task: self._pieces(task, job, 1), 1, job).here()
+            self._pipeline(tasks, job, ()).here()
         except StorageError:  # the step, which is over, had no part in it; the next one reads again and meets it
             self.engine.records.cache.forget()
 
@@ -94,6 +111,8 @@ class Execution:
 
     def _pieces(self, task: Task, job: Job, slices: int) -> list[pipeline.Piece]:
         part = self.engine.partitions[task.partition]
+        if task.kind == "gradient":
+            return [lambda: job.wait_for_gradients(part.index)]
         record = self.engine.records.resident[part.index] if task.buffer is None else self.engine.records.buffers[task.buffer]
         if task.kind == "update":
             return loops.pieces(part, record, job, slices, self.engine.policy.keeps_weights)

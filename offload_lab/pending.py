@@ -42,6 +42,8 @@ _PLAIN = (torch.nn.Parameter, torch.Tensor)
 class PendingParameter(torch.nn.Parameter):
     """A parameter in waiting. Nothing of this class is ever made: `defer` lends it to a parameter, the first reader ends it."""
 
+    _offload_wait: tuple[type, Callable[[], None], Any, str | None]
+
     @classmethod
     def __torch_function__(cls, func: Callable, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -57,7 +59,7 @@ class _PendingTensor(torch.Tensor):
 
 def can_wait(parameter: torch.Tensor) -> bool:
     """Whether readers of `parameter` can be made to wait: not with a class of the user's own (a DTensor, say)."""
-    return type(parameter) in _PLAIN
+    return type(parameter) in _PLAIN or "_offload_wait" in parameter.__dict__
 
 
 def compiler_in_use() -> bool:
@@ -66,11 +68,15 @@ def compiler_in_use() -> bool:
     return compiler is not None and any(backend is not None for backend in compiler.cached_backends.values())
 
 
-def defer(parameter: torch.Tensor, wait: Callable[[], None]) -> None:
+def defer(parameter: torch.Tensor, wait: Callable[[], None], refuse: str | None = None) -> None:
     """Make every reader of `parameter` call `wait()` first, once; and every backward that adds to its gradient, since a
-    graph that is older than the step may do that without reading the weight."""
-    guard = parameter.register_hook(lambda gradient: settle(parameter)) if parameter.requires_grad else None
-    parameter._offload_wait = (type(parameter), wait, guard)
+    graph that is older than the step may do that without reading the weight. With `refuse`, readers get a RuntimeError
+    that says so, until `allow`."""
+    give_back(parameter)
+    guard = None
+    if parameter.requires_grad and refuse is None:
+        guard = parameter.register_hook(lambda gradient: settle(parameter))
+    parameter._offload_wait = (type(parameter), wait, guard, refuse)
     parameter.__class__ = PendingParameter if isinstance(parameter, torch.nn.Parameter) else _PendingTensor
 
 
@@ -79,22 +85,34 @@ def settle(parameter: torch.Tensor) -> None:
     pending = parameter.__dict__.get("_offload_wait")
     if pending is None:
         return
-    own_class, wait, _ = pending
+    _, wait, _, refuse = pending
+    if refuse is not None:
+        raise RuntimeError(refuse)
     try:
         wait()
     except KeyboardInterrupt:  # the update goes on, and so does the need to wait for it
         raise
     except BaseException:
-        _give_back(parameter, own_class)
+        give_back(parameter)
         raise
-    _give_back(parameter, own_class)
+    give_back(parameter)
 
 
-def _give_back(parameter: torch.Tensor, own_class: type) -> None:
-    parameter.__class__ = own_class
-    _, _, guard = parameter.__dict__.pop("_offload_wait", (None, None, None))
+def give_back(parameter: torch.Tensor) -> None:
+    """Let everybody read `parameter` from now on."""
+    pending = parameter.__dict__.pop("_offload_wait", None)
+    if pending is None:
+        return
+    parameter.__class__, _, guard, _ = pending
     if guard is not None:
         guard.remove()
+
+
+def allow(parameter: torch.Tensor) -> None:
+    """Let those who read `parameter` wait for it, where they were refused."""
+    pending = parameter.__dict__.get("_offload_wait")
+    if pending is not None:
+        defer(parameter, pending[1])
 
 
 def _settle_all(value: Any) -> None:

@@ -33,13 +33,32 @@ class _Board:
         self._open_pieces: dict[int, int] = {}
         self._started: dict[int, float] = {}
         self._recorder = recorder
+        self._touched: set[int] = set()  # partitions with a task begun that works on their state
+        self._kept: frozenset[int] | None = None
         self.error: BaseException | None = None
 
-    def wait_for(self, numbers: Sequence[int]) -> None:
+    def may_begin(self, task: Task) -> bool:
+        """Wait until all that `task` waits for has ended. False where the run was cut before this task's partition began."""
         with self._changed:
-            self._changed.wait_for(lambda: self.error is not None or self._done.issuperset(numbers))
+            self._changed.wait_for(
+                lambda: self.error is not None or self._is_cut_off(task) or self._done.issuperset(task.after)
+            )
             if self.error is not None:
                 raise _Aborted
+            if self._is_cut_off(task):
+                return False
+            if task.kind != "gradient":
+                self._touched.add(task.partition)
+            return True
+
+    def _is_cut_off(self, task: Task) -> bool:
+        return self._kept is not None and task.partition not in self._kept
+
+    def cut(self) -> frozenset[int]:
+        with self._changed:
+            self._kept = frozenset(self._touched)
+            self._changed.notify_all()
+            return self._kept
 
     def begin(self, task: Task, pieces: int) -> None:
         with self._changed:
@@ -81,7 +100,8 @@ class _Lane:
     @staticmethod
     def _in_order(tasks, split, board) -> Iterator[tuple[Task, Piece]]:
         for task in tasks:
-            board.wait_for(task.after)
+            if not board.may_begin(task):
+                continue
             pieces = split(task)
             board.begin(task, len(pieces))
             for piece in pieces:
@@ -139,6 +159,13 @@ class Run:
     def stop(self, error: BaseException) -> None:
         """Let no further piece begin; `join()` then raises `error`, if nothing failed before."""
         self._board.fail(error)
+
+    def cut(self) -> frozenset[int]:
+        """Begin no partition that has not been begun; the tasks of those that have go on. Returns which these are.
+
+        Asks of the schedule that a partition's tasks wait for no partition later in the list.
+        """
+        return self._board.cut()
 
     def join(self) -> None:
         """Return when all tasks have ended and all threads are gone. Raises the first error of any of them."""

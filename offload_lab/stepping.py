@@ -19,7 +19,9 @@ from offload_lab.job import Job
 from offload_lab.schedule import in_order
 
 if TYPE_CHECKING:
+    from offload_lab.backward import BackwardUpdates
     from offload_lab.engine import Engine
+    from offload_lab.pipeline import Run
 
 _running: weakref.WeakSet[Stepping] = weakref.WeakSet()  # those with a step under way
 
@@ -33,12 +35,17 @@ class Stepping:
         self.deferred = 0
         self._underway: Job | None = None
         self._told_of_compiler = False
+        self.backward: BackwardUpdates | None = None
 
     def step(self, settings: Sequence[tuple[int, dict]], decoupled: bool) -> str | None:
         """One step for `(parameter number, its group's settings)`. The state is that of t or t + 1, never between.
 
         Where the policy says so the step goes on after this returned. Returns None, or why the step was skipped.
         """
+        if self.backward is not None:
+            begun, skipped = self.backward.step(settings)
+            if begun:
+                return skipped
         self.wait()
         views: dict[int, HostView] = {}
         groups: dict[int, dict] = {}
@@ -56,13 +63,7 @@ class Stepping:
             views[number] = HostView(tracked.parameter, gradient)
             groups[number] = group
         if not gradients.all_finite(views.values()):
-            self.engine.skipped_steps += 1
-            culprits = [self.engine.tracked[n].name for n, view in views.items() if not gradients.all_finite([view])]
-            others = f" (nor are {len(culprits) - 1} others)" if len(culprits) > 1 else ""
-            return (
-                f"step skipped: the gradient of {culprits[0]} is not finite{others}; nothing was changed. "
-                f"Skipped so far: {self.engine.skipped_steps}."
-            )
+            return self.skipped([self.engine.tracked[n].name for n, view in views.items() if not gradients.all_finite([view])])
         if not views:
             return None
         self.engine.provide([number for number in views if not self.engine.tracked[number].parts])
@@ -71,8 +72,21 @@ class Stepping:
             self.deferred = 0
             self.execution.carry_out(job)
         else:
-            self._defer(job)
+            for number in job.views:
+                parameter = self.engine.tracked[number].parameter
+                if pending.can_wait(parameter):
+                    pending.defer(parameter, lambda number=number: job.wait_for(number))
+            self.defer(job)
         return None
+
+    def skipped(self, culprits: list[str]) -> str:
+        """Count a step that is skipped because the gradients of `culprits` are not finite, and say so."""
+        self.engine.skipped_steps += 1
+        others = f" (nor are {len(culprits) - 1} others)" if len(culprits) > 1 else ""
+        return (
+            f"step skipped: the gradient of {culprits[0]} is not finite{others}; nothing was changed. "
+            f"Skipped so far: {self.engine.skipped_steps}."
+        )
 
     def _compiler_in_use(self) -> bool:
         if not pending.compiler_in_use():
@@ -112,26 +126,23 @@ class Stepping:
             tracked.seen = tracked.now()
         return job
 
-    def _defer(self, job: Job) -> None:
+    def defer(self, job: Job, begun: Run | None = None) -> None:
         """Carry the job out in a thread of its own; whoever reads a parameter of it waits."""
-        waiting = [number for number in job.views if pending.can_wait(self.engine.tracked[number].parameter)]
-        for number in waiting:
-            pending.defer(self.engine.tracked[number].parameter, lambda number=number: job.wait_for(number))
-        self.deferred = len(waiting)
+        self.deferred = sum(pending.can_wait(self.engine.tracked[number].parameter) for number in job.views)
         self._underway = job
         _running.add(self)
-        job.thread = threading.Thread(target=self._in_background, args=(job,), name="offload step")
+        job.thread = threading.Thread(target=self._in_background, args=(job, begun), name="offload step")
         try:
             job.thread.start()
         except RuntimeError:  # no thread to be had: then here and now
             job.thread = None
-            self._in_background(job)
-        if len(waiting) < len(job.views):
+            self._in_background(job, begun)
+        if self.deferred < len(job.views):
             self.wait()
 
-    def _in_background(self, job: Job) -> None:
+    def _in_background(self, job: Job, begun: Run | None) -> None:
         try:
-            self.execution.carry_out(job)
+            self.execution.carry_out(job, begun)
             self.execution.read_ahead(job)
         except BaseException as error:  # carried to whoever waits
             job.fail(error)
