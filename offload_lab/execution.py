@@ -24,7 +24,8 @@ class Execution:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self.last: Job | None = None
+        self.last: tuple[float, float] | None = None
+        """When the last step that was published began and ended, on the trace's clock."""
         self._counting = threading.Lock()
 
     def carry_out(self, job: Job, begun: pipeline.Run | None = None) -> None:
@@ -42,12 +43,12 @@ class Execution:
             self.engine.steps -= 1
             self.engine.failed = error
             raise
-        job.seconds = time.perf_counter() - began
-        self.last = job
+        self.last = (min(began, job.asked), time.perf_counter())
 
     def begin(self, job: Job) -> pipeline.Run:
         """Start the job, whose updates wait for their gradients. `carry_out` ends it."""
         items = [self._item(index) for index in job.active]
+        self._count_needed(items, job)
         self.engine.records.cache.forget()
         return self._pipeline(schedule.step(items, self.engine.records.cache, gradients=True), job, job.active).start()
 
@@ -56,11 +57,17 @@ class Execution:
         following = in_order(job.active, self.engine.policy.order, job.step)
         tasks = schedule.step(items, self.engine.records.cache, following=following, write_back=self.write_back)
         self._pipeline(tasks, job, partitions).here()
-        self.engine.bytes_needed += sum(self.engine.partitions[index].state_bytes for index in job.active)
+        self._count_needed(items, job)
         if self.engine.policy.order == "forward" and self.engine.policy.residency in ("pinned", "none"):
             # What is left in the buffers would only count where there are hardly more partitions than buffers, and would
             # make what a share in RAM saves depend on that. It is kept where reuse is the point.
             self.engine.records.cache.forget()
+
+    def _count_needed(self, items: Sequence[Item], job: Job) -> None:
+        """What would have been read with nothing in RAM: all but what was never written."""
+        for item in items:
+            if item.read_bytes or (item.resident and job.step > 1):
+                self.engine.bytes_needed += self.engine.partitions[item.partition].state_bytes
 
     def _pipeline(self, tasks: Sequence[Task], job: Job, partitions: Sequence[int]) -> pipeline.Run:
         engine = self.engine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -31,7 +32,8 @@ class Job:
     thread: threading.Thread | None = None
     begun: frozenset[int] = frozenset()
     """Partitions that were taken up during backward."""
-    seconds: float = 0.0
+    asked: float = field(default_factory=time.perf_counter)
+    """When the step was asked for, or backward began it."""
     pid: int = field(default_factory=os.getpid)
     completed: list[int] = field(default_factory=list)
     """Partitions in the order in which the last of their gradients arrived."""

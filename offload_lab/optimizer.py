@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.optim.optimizer import Optimizer
 
-from offload_lab import checkpoint, gradients
+from offload_lab import checkpoint, gradients, report
 from offload_lab.backward import BackwardUpdates
 from offload_lab.engine import Engine
 from offload_lab.groups import check_group, check_overlap, without_duplicates
@@ -268,24 +268,17 @@ class OffloadAdam(Optimizer):
         return self._engine.memory() if self._engine is not None else {"ram": 0, "disk": 0}
 
     def stats(self) -> dict[str, Any]:
-        """What runs, and what has happened so far. Bytes are those moved by steps, as counted by the calls that moved them."""
-        engine = self._usable()
-        files = engine.files
-        return {
-            "tier": engine.policy.tier,
-            "kernel": "numba",
-            "threads": engine.threads,
-            "partitions": len(engine.partitions),
-            "resident_partitions": len(engine.resident),
-            "direct_io": files.direct if files is not None else None,
-            "directory": str(files.directory) if files is not None else None,
-            "steps": engine.steps,
-            "skipped_steps": engine.skipped_steps,
-            "deferred_parameters": engine.stepping.deferred,
-            "bytes_read": engine.bytes_read,
-            "bytes_written": engine.bytes_written,
-            **{f"{tier}_bytes": nbytes for tier, nbytes in engine.memory().items()},
-        }
+        """What runs, where every byte is, and what the last step moved and waited for; see `report.stats`. After the step
+        that is under way."""
+        self.wait()
+        return report.stats(self._usable())
+
+    def __repr__(self) -> str:
+        """Groups and settings as torch shows them, then the state and the last step, for a person."""
+        groups = super().__repr__()
+        if self._engine is None or self._engine.closed is not None:
+            return f"{groups}\nclosed" if self._engine is not None else groups
+        return f"{groups}\n{report.text(report.stats(self._engine))}"
 
     @property
     def trace(self) -> Recorder:
