@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from offload_lab import gradients, pipeline, update
+from offload_lab import gradients, kernels, pipeline, update
 from offload_lab.devices import HostView
 from offload_lab.halves import low_halves
 from offload_lab.partition import BLOCK, Partition, cut
@@ -21,7 +21,7 @@ from offload_lab.residency import Residency, partition_size, place
 from offload_lab.schedule import Item, Task, forward
 from offload_lab.storage.files import StateFiles
 from offload_lab.storage.manifest import Manifest
-from offload_lab.storage.memory import Slab, field
+from offload_lab.storage.memory import Slab
 from offload_lab.trace import Recorder
 
 _SMALL = 1 << 16  # elements below which a second thread costs more than it brings
@@ -70,6 +70,7 @@ class Engine:
         self._records: dict[int, np.ndarray] = {}
         self._buffers: list[np.ndarray] = []
         self.threads = max(1, torch.get_num_threads())
+        self.kernel = kernels.choose(policy.kernel)
         self.files: StateFiles | None = None
         if policy.tier == "disk":
             self.files = StateFiles(
@@ -108,6 +109,8 @@ class Engine:
     def _install(self, added: list[Partition]) -> None:
         if not added:
             return
+        for kind in dict.fromkeys(part.kind for part in added):
+            self.kernel.prepare(kind)
         partitions = self.partitions + added
         residency = place(partitions, self._size, self.policy, self._residency)
         resident = [part for part in added if part.index in residency.resident]
@@ -176,9 +179,9 @@ class Engine:
                 )
             views[number] = HostView(tracked.parameter, gradient)
             groups[number] = group
-        if not gradients.all_finite(views.values()):
+        if not gradients.all_finite(views.values(), self.kernel):
             self.skipped_steps += 1
-            culprits = [self.tracked[n].name for n, view in views.items() if not gradients.all_finite([view])]
+            culprits = [self.tracked[n].name for n, view in views.items() if not gradients.all_finite([view], self.kernel)]
             others = f" (nor are {len(culprits) - 1} others)" if len(culprits) > 1 else ""
             return (
                 f"step skipped: the gradient of {culprits[0]} is not finite{others}; nothing was changed. "
@@ -233,7 +236,7 @@ class Engine:
         ]
 
     def _update_pieces(self, part: Partition, record: np.ndarray, views, scalars, slices: int) -> list[pipeline.Piece]:
-        table = np.zeros((len(part.spans), update.ROW_FIELDS), np.int64)
+        table = update.table(part)
         values = np.zeros((len(part.spans), update.SCALAR_FIELDS), np.float32)
         held = []  # keeps host copies of parameters without a gradient alive until the pieces have run
         for row, span in enumerate(part.spans):
@@ -251,32 +254,23 @@ class Engine:
                 here = slice(span.offset, span.offset + span.length)
                 self.fields(part, record)[2][here] = low_halves(tracked.loaded_master, view.weight, span)
                 edited = False
-            table[row] = view.weight.data_ptr() + at, gradient, span.offset, span.length, edited, wide
+            table[row, update.WEIGHT_ADDRESS] = view.weight.data_ptr() + at
+            table[row, update.GRADIENT_ADDRESS] = gradient
+            table[row, update.EDITED], table[row, update.GRADIENT_FLOAT32] = edited, wide
+            table[row, update.SEED] = update.seed(span.parameter, tracked.step + 1)
             if gradient:
                 values[row] = scalars[span.parameter]
         fields = self.fields(part, record)
-        loop = {
-            "float32": update.update_float32,
-            "bfloat16": update.update_bfloat16,
-            "float16": update.update_float16,
-        }[part.dtype]
+        loop = self.kernel.update
         per_piece = -(-part.numel // slices)
         return [
             lambda begin=begin, held=held: loop(table, values, *fields, begin, min(begin + per_piece, part.numel))
             for begin in range(0, part.numel, per_piece)
         ]
 
-    def fields(self, part: Partition, record: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Views of a record in the order in which the update loop takes them: moments, master or its low half, mirror."""
-        n = part.numel
-        views = [field(record, part.exp_avg_at, n, np.float32), field(record, part.exp_avg_sq_at, n, np.float32)]
-        if part.dtype == "float16":
-            return (*views, field(record, part.master_at, n, np.float32))
-        word = np.float32 if part.dtype == "float32" else np.uint16
-        if part.dtype == "bfloat16":
-            views.append(field(record, part.master_at, n, np.uint16))
-        views.append(field(record, part.weight_at, n if self.policy.keeps_weights else 0, word))
-        return tuple(views)
+    def fields(self, part: Partition, record: np.ndarray) -> update.Fields:
+        """Views of a record, in the order in which the update loop takes them."""
+        return update.fields(part, record, self.policy.keeps_weights)
 
     def _publish(self, active: Sequence[int], views: dict[int, HostView]) -> None:
         if self.files is None:

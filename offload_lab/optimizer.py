@@ -242,7 +242,7 @@ class OffloadAdam(Optimizer):
         files = engine.files
         return {
             "tier": engine.policy.tier,
-            "kernel": "numba",
+            "kernel": engine.kernel.name,
             "threads": engine.threads,
             "partitions": len(engine.partitions),
             "resident_partitions": len(engine.resident),
