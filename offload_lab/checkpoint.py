@@ -7,7 +7,7 @@ carries entries that it does not know along, and a checkpoint without `master` s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -172,6 +172,18 @@ def resume(engine: Engine, found: Manifest) -> None:
     for tracked, step in zip(engine.tracked, found.parameter_steps, strict=True):
         tracked.step = step
         tracked.seen = tracked.now()
+
+
+def reload(engine: Engine, indexes: Sequence[int], numbers: Collection[int]) -> None:
+    """Put the published state of partitions `indexes` back, and the weights of parameters `numbers` in them."""
+    scratch = engine.scratch()
+    for index in indexes:
+        part = engine.partitions[index]
+        record = engine.resident.get(index, scratch)[: engine.record_bytes(part)]
+        engine.files.read(index, record)
+        for span in part.spans:
+            if span.parameter in numbers:
+                _resume_weight(engine, part, span, engine.fields(part, record))
 
 
 def _resume_weight(engine: Engine, part: Partition, span: Span, fields) -> None:

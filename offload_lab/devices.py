@@ -19,8 +19,9 @@ class HostView:
     """
 
     def __init__(self, parameter: torch.Tensor, gradient: torch.Tensor | None) -> None:
-        self._parameter = parameter
         weight = parameter.detach()
+        # An alias with a version counter of its own: the step is booked on the parameter's before it is carried out.
+        self._target = parameter.data
         self._copied = not in_host_memory(weight)
         self.weight = weight.to("cpu", memory_format=torch.contiguous_format).contiguous() if self._copied else weight
         self.gradient: torch.Tensor | None = None
@@ -32,7 +33,8 @@ class HostView:
             self.gradient = gradient
 
     def finish(self) -> None:
-        """Carry the new weight to the parameter, if it was updated in a copy."""
+        """Carry the new weight to the parameter, if it was updated in a copy, and let go of the gradient."""
         if self._copied and self.gradient is not None:
             with torch.no_grad():
-                self._parameter.detach().copy_(self.weight)
+                self._target.copy_(self.weight)
+        self.gradient = None

@@ -12,19 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from offload_lab import gradients, kernels, pipeline, update
-from offload_lab.devices import HostView
-from offload_lab.halves import low_halves
-from offload_lab.partition import BLOCK, Partition, cut
+from offload_lab import gradients, kernels, update
+from offload_lab.partition import Partition, cut
 from offload_lab.policy import OffloadPolicy
-from offload_lab.residency import Residency, partition_size, place
-from offload_lab.schedule import Item, Task, forward
+from offload_lab.records import Records
+from offload_lab.residency import partition_size, place
+from offload_lab.stepping import Stepping
 from offload_lab.storage.files import StateFiles
 from offload_lab.storage.manifest import Manifest
-from offload_lab.storage.memory import Slab
 from offload_lab.trace import Recorder
-
-_SMALL = 1 << 16  # elements below which a second thread costs more than it brings
 
 
 @dataclass
@@ -63,12 +59,11 @@ class Engine:
         self.trace = Recorder()
         self.closed: str | None = None
         self.failed: BaseException | None = None
-        self._describe_groups = describe_groups
+        self.describe_groups = describe_groups
         self._size = 0
-        self._residency: Residency | None = None
-        self._slabs: list[Slab] = []
-        self._records: dict[int, np.ndarray] = {}
-        self._buffers: list[np.ndarray] = []
+        self.records = Records(policy)
+        self.bytes_needed = 0
+        self.stepping = Stepping(self)
         self.threads = max(1, torch.get_num_threads())
         self.kernel = kernels.choose(policy.kernel)
         self.files: StateFiles | None = None
@@ -84,6 +79,7 @@ class Engine:
 
         The first call of an engine that resumes takes over the partitions that its directory holds, however they were cut.
         """
+        self.wait()
         first = len(self.tracked)
         self.tracked += [Tracked(parameter, name, gradients.DTYPES[parameter.dtype]) for parameter, name in parameters]
         try:
@@ -112,28 +108,10 @@ class Engine:
         for kind in dict.fromkeys(part.kind for part in added):
             self.kernel.prepare(kind)
         partitions = self.partitions + added
-        residency = place(partitions, self._size, self.policy, self._residency)
-        resident = [part for part in added if part.index in residency.resident]
-        slab = Slab(sum(self.record_bytes(part) for part in resident)) if resident else None
-        try:
-            more = residency.buffers - len(self._buffers)
-            streams = Slab(more * residency.buffer_bytes) if more > 0 else None
-            if self.files is not None:
-                self.files.extend(added)
-        except BaseException:
-            if slab is not None:
-                slab.close()
-            raise
-        if slab is not None:
-            self._slabs.append(slab)
-            at = 0
-            for part in resident:
-                self._records[part.index] = slab.bytes[at : at + self.record_bytes(part)]
-                at += self.record_bytes(part)
-        if streams is not None:
-            self._slabs.append(streams)
-            self._buffers += list(streams.bytes.reshape(more, residency.buffer_bytes))
-        self.partitions, self._residency = partitions, residency
+        residency = place(partitions, self._size, self.policy, self.records.residency)
+        files = self.files
+        self.records.extend(added, residency, lambda: files.extend(added) if files is not None else None)
+        self.partitions = partitions
         for part in added:
             for number in dict.fromkeys(span.parameter for span in part.spans):
                 self.tracked[number].parts += (part.index,)
@@ -162,158 +140,39 @@ class Engine:
     def step(self, settings: Sequence[tuple[int, dict]], decoupled: bool) -> str | None:
         """One step for `(parameter number, its group's settings)`. The state is that of t or t + 1, never between.
 
-        Returns None, or why the step was skipped.
+        Where the policy says so the step goes on after this returned. Returns None, or why the step was skipped.
         """
-        views: dict[int, HostView] = {}
-        groups: dict[int, dict] = {}
-        for number, group in settings:
-            tracked = self.tracked[number]
-            gradient = tracked.parameter.grad
-            if gradient is None or tracked.parameter.numel() == 0:
-                continue
-            gradients.check_gradient(gradient, tracked.name)
-            if gradients.DTYPES.get(tracked.parameter.dtype) != tracked.dtype:
-                raise RuntimeError(
-                    f"{tracked.name} was {tracked.dtype} when this optimizer was built and is "
-                    f"{tracked.parameter.dtype} now; convert the model first, then build the optimizer"
-                )
-            views[number] = HostView(tracked.parameter, gradient)
-            groups[number] = group
-        if not gradients.all_finite(views.values(), self.kernel):
-            self.skipped_steps += 1
-            culprits = [self.tracked[n].name for n, view in views.items() if not gradients.all_finite([view], self.kernel)]
-            others = f" (nor are {len(culprits) - 1} others)" if len(culprits) > 1 else ""
-            return (
-                f"step skipped: the gradient of {culprits[0]} is not finite{others}; nothing was changed. "
-                f"Skipped so far: {self.skipped_steps}."
-            )
-        if not views:
-            return None
-        self.provide([number for number in views if not self.tracked[number].parts])
-        scalars = {
-            number: update.scalars(group, self.tracked[number].step + 1, decoupled=decoupled)
-            for number, group in groups.items()
-        }
-        active = sorted({index for number in views for index in self.tracked[number].parts})
-        try:
-            self._run(active, views, scalars)
-            for view in views.values():
-                view.finish()
-            self._publish(active, views)
-        except BaseException as error:
-            self.failed = error
-            raise
-        self._settle(views)
-        return None
+        return self.stepping.step(settings, decoupled)
 
-    def _run(self, active: Sequence[int], views: dict[int, HostView], scalars: dict[int, list[float]]) -> None:
-        items = []
-        for index in active:
-            part, resident = self.partitions[index], index in self._records
-            written = self.record_bytes(part) if self.files is not None and (not resident or self.policy.keeps_weights) else 0
-            stored = self.files is not None and self.files.slots[index] is not None
-            items.append(Item(index, part.state_bytes if stored and not resident else 0, written, resident))
-        tasks = forward(items, max(1, len(self._buffers)))
-        elements = sum(self.partitions[index].numel for index in active)
-        io = self.policy.io_threads
-        widths = {"cpu": self.threads if elements > _SMALL else 1, "disk-read": io, "disk-write": io}
-        pipeline.run(tasks, lambda task: self._pieces(task, views, scalars, widths["cpu"]), widths, self.trace)
-        self.bytes_read += sum(task.nbytes for task in tasks if task.kind == "read")
-        self.bytes_written += sum(task.nbytes for task in tasks if task.kind == "write")
-
-    def _pieces(self, task: Task, views, scalars, slices: int) -> list[pipeline.Piece]:
-        part = self.partitions[task.partition]
-        record = self._records[task.partition] if task.buffer is None else self._buffers[task.buffer]
-        if task.kind == "update":
-            return self._update_pieces(part, record, views, scalars, slices)
-        if task.kind == "read" and task.nbytes == 0:  # never written: its state is all zero
-            return [lambda: record[: part.state_bytes].fill(0)]
-        transfer = self.files.read if task.kind == "read" else self.files.write
-        chunk = max(BLOCK, self.policy.chunk_bytes // BLOCK * BLOCK)
-        return [
-            lambda at=at: transfer(part.index, record[at : min(at + chunk, task.nbytes)], at)
-            for at in range(0, task.nbytes, chunk)
-        ]
-
-    def _update_pieces(self, part: Partition, record: np.ndarray, views, scalars, slices: int) -> list[pipeline.Piece]:
-        table = update.table(part)
-        values = np.zeros((len(part.spans), update.SCALAR_FIELDS), np.float32)
-        held = []  # keeps host copies of parameters without a gradient alive until the pieces have run
-        for row, span in enumerate(part.spans):
-            tracked, view = self.tracked[span.parameter], views.get(span.parameter)
-            if view is None:
-                view = HostView(tracked.parameter, None)
-                held.append(view)
-            at = span.start * view.weight.element_size()
-            gradient = wide = 0
-            if view.gradient is not None:
-                gradient = view.gradient.data_ptr() + span.start * view.gradient.element_size()
-                wide = view.gradient.dtype != view.weight.dtype
-            edited = tracked.edited()
-            if edited and gradient and tracked.loaded_master is not None:
-                here = slice(span.offset, span.offset + span.length)
-                self.fields(part, record)[2][here] = low_halves(tracked.loaded_master, view.weight, span)
-                edited = False
-            table[row, update.WEIGHT_ADDRESS] = view.weight.data_ptr() + at
-            table[row, update.GRADIENT_ADDRESS] = gradient
-            table[row, update.EDITED], table[row, update.GRADIENT_FLOAT32] = edited, wide
-            table[row, update.SEED] = update.seed(span.parameter, tracked.step + 1)
-            if gradient:
-                values[row] = scalars[span.parameter]
-        fields = self.fields(part, record)
-        loop = self.kernel.update
-        per_piece = -(-part.numel // slices)
-        return [
-            lambda begin=begin, held=held: loop(table, values, *fields, begin, min(begin + per_piece, part.numel))
-            for begin in range(0, part.numel, per_piece)
-        ]
+    def wait(self) -> None:
+        """Return when no step is under way. Raises, once, what stopped the one that was."""
+        self.stepping.wait()
 
     def fields(self, part: Partition, record: np.ndarray) -> update.Fields:
-        """Views of a record, in the order in which the update loop takes them."""
+        """Views of a record in the order in which the update loop takes them."""
         return update.fields(part, record, self.policy.keeps_weights)
 
-    def _publish(self, active: Sequence[int], views: dict[int, HostView]) -> None:
-        if self.files is None:
-            return
-        written = [index for index in active if index not in self._records or self.policy.keeps_weights]
-        slots = self.files.turned(written)
-        if self.policy.keeps_weights:
-            steps = [tracked.step + (number in views) for number, tracked in enumerate(self.tracked)]
-            self.files.publish(self.manifest(self.steps + 1, slots, steps))
-        else:
-            self.files.slots = slots
-
-    def manifest(self, step: int, slots: list[int | None], steps: list[int]) -> Manifest:
+    def manifest(self, step: int, slots: list[int | None], steps: list[int], groups: list[dict] | None = None) -> Manifest:
         return Manifest(
             step=step,
             slots=slots,
             parameter_steps=steps,
             parameters=self.described(),
             partitions=[[p.index, p.dtype, [[s.parameter, s.start, s.length] for s in p.spans]] for p in self.partitions],
-            groups=self._describe_groups(),
+            groups=self.describe_groups() if groups is None else groups,
         )
 
     def described(self) -> list[dict]:
         """Shape and dtype of each parameter, as a manifest has them."""
         return [{"shape": list(t.parameter.shape), "dtype": t.dtype} for t in self.tracked]
 
-    def _settle(self, views: dict[int, HostView]) -> None:
-        """Book the step: counts, and version counters (ours, so that autograd sees that the weights changed)."""
-        self.steps += 1
-        for number in views:
-            tracked = self.tracked[number]
-            tracked.step += 1
-            tracked.loaded_master = None
-            torch.autograd.graph.increment_version(tracked.parameter)
-            tracked.seen = tracked.now()
-
     # --- state for checkpoint.py ----------------------------------------------------------------------------------
 
     def load(self, index: int, scratch: np.ndarray) -> np.ndarray:
         """A partition's newest record (state only): the resident one, or read into `scratch`."""
         part = self.partitions[index]
-        if index in self._records:
-            return self._records[index]
+        if index in self.resident:
+            return self.resident[index]
         if self.files is None or self.files.slots[index] is None:
             scratch[: part.state_bytes].fill(0)
         else:
@@ -321,19 +180,27 @@ class Engine:
         return scratch
 
     def scratch(self) -> np.ndarray:
-        """Room for the record of any partition that is not resident; only between steps, it is one of their buffers."""
-        return self._buffers[0] if self._buffers else np.zeros(0, np.uint8)
+        """Room for the record of any partition that is not resident; only between steps, it is one of their buffers.
+
+        What the buffers held is on disk after this, and nothing counts as held.
+        """
+        self.wait()
+        for index, (buffer, nbytes) in self.records.cache.debts().items():
+            self.files.write(index, self.records.buffers[buffer][:nbytes])
+            self.files.turn(index)
+        self.records.cache.forget()
+        return self.records.buffers[0] if self.records.buffers else np.zeros(0, np.uint8)
 
     def memory(self) -> dict[str, int]:
         return {
-            "ram": sum(slab.nbytes for slab in self._slabs),
+            "ram": self.records.nbytes,
             "disk": self.files.allocated() if self.files is not None else 0,
         }
 
     @property
     def resident(self) -> dict[int, np.ndarray]:
         """Records that stay in RAM, by partition."""
-        return self._records
+        return self.records.resident
 
     def abandon(self) -> None:
         """Undo a construction that failed: give back RAM and files, but delete nothing that was there to be resumed."""
@@ -343,13 +210,15 @@ class Engine:
         self.close("it was not built completely")
 
     def close(self, why: str) -> None:
-        """Give back RAM and files. Twice is once."""
+        """Give back RAM and files, after the step that is under way. Twice is once."""
         if self.closed is not None:
             return
-        self.closed = why
-        self._records, self._buffers = {}, []
-        for slab in self._slabs:
-            slab.close()
-        self._slabs = []
-        if self.files is not None:
-            self.files.close(remove=not self.policy.keeps_weights)
+        try:
+            if self.stepping.backward is not None:
+                self.stepping.backward.close()
+            self.wait()
+        finally:
+            self.closed = why
+            self.records.close()
+            if self.files is not None:
+                self.files.close(remove=not self.policy.keeps_weights)

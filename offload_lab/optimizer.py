@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import contextlib
 import os
 import sys
 import warnings
@@ -14,7 +15,8 @@ from typing import Any
 import torch
 from torch.optim.optimizer import Optimizer
 
-from offload_lab import checkpoint, gradients
+from offload_lab import checkpoint, gradients, report
+from offload_lab.backward import BackwardUpdates
 from offload_lab.engine import Engine
 from offload_lab.groups import check_group, check_overlap, without_duplicates
 from offload_lab.pipeline import uninterrupted
@@ -87,6 +89,8 @@ class OffloadAdam(Optimizer):
         except BaseException:
             engine.abandon()
             raise
+        if policy.overlap == "backward":
+            engine.stepping.backward = BackwardUpdates(engine.stepping, lambda: myself()._numbered(), self._decoupled)
         self._engine = engine
         # Closes when the optimizer is collected, and at the end of the process, without keeping the optimizer alive.
         weakref.finalize(self, engine.close, "it was garbage-collected")
@@ -110,6 +114,8 @@ class OffloadAdam(Optimizer):
                 check_overlap(self._named())
                 names = self._named()[len(self._engine.tracked) :]
                 self._engine.follow([(parameter, name) for name, parameter in names])
+                if self._engine.stepping.backward is not None:
+                    self._engine.stepping.backward.follow()
         except BaseException:
             del self.param_groups[known]
             raise
@@ -175,16 +181,41 @@ class OffloadAdam(Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
-        numbered = []
-        number = 0
-        for group in self.param_groups:
-            for _ in group["params"]:
-                numbered.append((number, group))
-                number += 1
+        numbered = self._numbered()
         skipped = uninterrupted(lambda: engine.step(numbered, self._decoupled))
         if skipped:
             warnings.warn(skipped, stacklevel=2)
         return loss
+
+    def _numbered(self) -> list[tuple[int, dict[str, Any]]]:
+        """Every parameter's number, with its group."""
+        return list(enumerate(group for group in self.param_groups for _ in group["params"]))
+
+    def accumulate(self) -> contextlib.AbstractContextManager[None]:
+        """Around every backward before a step but the last, with overlap="backward"; otherwise it does nothing.
+
+        >>> with optimizer.accumulate(): loss(first_half).backward()
+        """
+        backward = self._usable().stepping.backward
+        return contextlib.nullcontext() if backward is None else backward.paused()
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """As `torch.optim.Optimizer.zero_grad`. None is set without a look at the gradients, which an update that is still
+        under way may be reading; zeros are written only after it. A step that backward began (overlap="backward") and that
+        `step()` did not end is taken back."""
+        if self._engine is not None and self._engine.stepping.backward is not None:
+            uninterrupted(self._engine.stepping.backward.discard)
+        if not set_to_none:
+            self.wait()
+            return super().zero_grad(set_to_none=False)
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.grad = None
+
+    def wait(self) -> None:
+        """Return when no update is under way any more (`OffloadPolicy(overlap=…)`). Raises, once, what stopped it."""
+        if self._engine is not None:
+            self._engine.wait()
 
     def _usable(self) -> Engine:
         if self._engine is None:
@@ -237,23 +268,17 @@ class OffloadAdam(Optimizer):
         return self._engine.memory() if self._engine is not None else {"ram": 0, "disk": 0}
 
     def stats(self) -> dict[str, Any]:
-        """What runs, and what has happened so far. Bytes are those moved by steps, as counted by the calls that moved them."""
-        engine = self._usable()
-        files = engine.files
-        return {
-            "tier": engine.policy.tier,
-            "kernel": engine.kernel.name,
-            "threads": engine.threads,
-            "partitions": len(engine.partitions),
-            "resident_partitions": len(engine.resident),
-            "direct_io": files.direct if files is not None else None,
-            "directory": str(files.directory) if files is not None else None,
-            "steps": engine.steps,
-            "skipped_steps": engine.skipped_steps,
-            "bytes_read": engine.bytes_read,
-            "bytes_written": engine.bytes_written,
-            **{f"{tier}_bytes": nbytes for tier, nbytes in engine.memory().items()},
-        }
+        """What runs, where every byte is, and what the last step moved and waited for; see `report.stats`. After the step
+        that is under way."""
+        self.wait()
+        return report.stats(self._usable())
+
+    def __repr__(self) -> str:
+        """Groups and settings as torch shows them, then the state and the last step, for a person."""
+        groups = super().__repr__()
+        if self._engine is None or self._engine.closed is not None:
+            return f"{groups}\nclosed" if self._engine is not None else groups
+        return f"{groups}\n{report.text(report.stats(self._engine))}"
 
     @property
     def trace(self) -> Recorder:

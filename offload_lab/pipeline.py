@@ -1,6 +1,6 @@
-"""Runs a schedule for real: a few threads a lane, started for one step and gone after it.
+"""Runs a schedule for real: a few threads a lane, started for one step and gone when it is done.
 
-Threads live only within `run`: between steps there is nothing to fork into a DataLoader worker, nothing to stop on close,
+Threads live only as long as a `Run`: after it there is nothing to fork into a DataLoader worker, nothing to stop on close,
 and nothing that an interrupted cell can leave behind.
 """
 
@@ -26,38 +26,61 @@ class _Aborted(BaseException):
 class _Board:
     """Which tasks have ended, and the first error."""
 
-    def __init__(self, tasks: Sequence[Task], recorder: Recorder) -> None:
+    def __init__(self, tasks: Sequence[Task], recorder: Recorder, ended: Callable[[Task], None]) -> None:
         self._changed = threading.Condition()
+        self._ended = ended
         self._done: set[int] = set()
         self._open_pieces: dict[int, int] = {}
         self._started: dict[int, float] = {}
         self._recorder = recorder
+        self._touched: set[int] = set()  # partitions with a task begun that works on their state
+        self._kept: frozenset[int] | None = None
         self.error: BaseException | None = None
 
-    def wait_for(self, numbers: Sequence[int]) -> None:
+    def may_begin(self, task: Task) -> bool:
+        """Wait until all that `task` waits for has ended. False where the run was cut before this task's partition began."""
         with self._changed:
-            self._changed.wait_for(lambda: self.error is not None or self._done.issuperset(numbers))
+            self._changed.wait_for(
+                lambda: self.error is not None or self._is_cut_off(task) or self._done.issuperset(task.after)
+            )
             if self.error is not None:
                 raise _Aborted
+            if self._is_cut_off(task):
+                return False
+            if task.kind != "gradient":
+                self._touched.add(task.partition)
+            return True
+
+    def _is_cut_off(self, task: Task) -> bool:
+        return self._kept is not None and task.partition not in self._kept
+
+    def cut(self) -> frozenset[int]:
+        with self._changed:
+            self._kept = frozenset(self._touched)
+            self._changed.notify_all()
+            return self._kept
 
     def begin(self, task: Task, pieces: int) -> None:
         with self._changed:
             self._open_pieces[task.number] = pieces
             self._started[task.number] = time.perf_counter()
-            if pieces == 0:
-                self._end(task)
+        if pieces == 0:
+            self._end(task)
 
     def piece_done(self, task: Task) -> None:
         with self._changed:
             self._open_pieces[task.number] -= 1
-            if self._open_pieces[task.number] == 0:
-                self._end(task)
+            if self._open_pieces[task.number]:
+                return
+        self._end(task)
 
     def _end(self, task: Task) -> None:
         start = self._started.pop(task.number)
         self._recorder.add(Event(task.kind, task.lane, task.partition, start, time.perf_counter(), task.nbytes))
-        self._done.add(task.number)
-        self._changed.notify_all()
+        self._ended(task)  # outside the lock: it may take another
+        with self._changed:
+            self._done.add(task.number)
+            self._changed.notify_all()
 
     def fail(self, error: BaseException) -> None:
         with self._changed:
@@ -77,7 +100,8 @@ class _Lane:
     @staticmethod
     def _in_order(tasks, split, board) -> Iterator[tuple[Task, Piece]]:
         for task in tasks:
-            board.wait_for(task.after)
+            if not board.may_begin(task):
+                continue
             pieces = split(task)
             board.begin(task, len(pieces))
             for piece in pieces:
@@ -99,31 +123,64 @@ class _Lane:
             self._board.fail(error)
 
 
-def run(tasks: Sequence[Task], split: Callable[[Task], Sequence[Piece]], widths: Mapping[str, int], recorder: Recorder) -> None:
-    """Run `tasks`; return when all have ended and all threads are gone. Raises the first error of any of them.
+class Run:
+    """`tasks` on their way, each lane on `widths[lane]` threads of its own; `join()` ends it.
 
-    `split(task)` is called when the task may start and gives its pieces, which run in any order on the `widths[lane]`
-    threads of the lane. One thread altogether runs in the caller's.
+    `split(task)` is called when the task may start and gives its pieces, which run in any order on the lane's threads.
+    `ended(task)` is called in a lane's thread when all pieces are done, before anything that waits for the task goes on.
     """
-    board = _Board(tasks, recorder)
-    names = dict.fromkeys(task.lane for task in tasks)
-    lanes = {name: _Lane([task for task in tasks if task.lane == name], split, board) for name in names}
-    workers = [(name, lane) for name, lane in lanes.items() for _ in range(widths[name])]
-    if len(workers) == 1:
-        workers[0][1].work()
-    else:
-        threads = [threading.Thread(target=lane.work, name=f"offload {name}", daemon=True) for name, lane in workers]
-        started = []
-        try:
-            for thread in threads:
+
+    def __init__(
+        self,
+        tasks: Sequence[Task],
+        split: Callable[[Task], Sequence[Piece]],
+        widths: Mapping[str, int],
+        recorder: Recorder,
+        ended: Callable[[Task], None] = lambda task: None,
+    ) -> None:
+        self._board = _Board(tasks, recorder, ended)
+        names = dict.fromkeys(task.lane for task in tasks)
+        lanes = {name: _Lane([task for task in tasks if task.lane == name], split, self._board) for name in names}
+        self._workers = [(name, lane) for name, lane in lanes.items() for _ in range(widths[name])]
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> Run:
+        """Start the threads. Where the system has none to give, `join()` raises that."""
+        for name, lane in self._workers:
+            thread = threading.Thread(target=lane.work, name=f"offload {name}", daemon=True)
+            try:
                 thread.start()
-                started.append(thread)
-        except RuntimeError as error:  # no thread to be had: the ones that run must end before anybody reads the state
-            board.fail(error)
-        for thread in started:
+            except RuntimeError as error:  # no thread to be had: the ones that run must end before anybody reads the state
+                self._board.fail(error)
+                break
+            self._threads.append(thread)
+        return self
+
+    def stop(self, error: BaseException) -> None:
+        """Let no further piece begin; `join()` then raises `error`, if nothing failed before."""
+        self._board.fail(error)
+
+    def cut(self) -> frozenset[int]:
+        """Begin no partition that has not been begun; the tasks of those that have go on. Returns which these are.
+
+        Asks of the schedule that a partition's tasks wait for no partition later in the list.
+        """
+        return self._board.cut()
+
+    def join(self) -> None:
+        """Return when all tasks have ended and all threads are gone. Raises the first error of any of them."""
+        for thread in self._threads:
             thread.join()
-    if board.error is not None:
-        raise board.error
+        if self._board.error is not None:
+            raise self._board.error
+
+    def here(self) -> None:
+        """All of it: in this thread where one is enough, else as `start` and `join`."""
+        if len(self._workers) == 1:
+            self._workers[0][1].work()
+            self.join()
+        else:
+            self.start().join()
 
 
 def uninterrupted(work: Callable[[], Result]) -> Result:

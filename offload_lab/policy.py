@@ -58,6 +58,22 @@ class OffloadPolicy:
     chunk_bytes: int | str = "2MiB"
     """Bytes of one read or write call."""
 
+    order: Literal["forward", "alternating"] = "forward"
+    """Order in which steps visit partitions: always up, or up and down in turn, which meets first what is still in the
+    buffers."""
+
+    residency: Literal["pinned", "none", "lru", "furthest"] = "pinned"
+    """What `ram_budget` is used for beyond the `depth` buffers. "pinned": the same partitions stay in RAM always. "lru" and
+    "furthest": more buffers, of which the least recently used, or the one whose next use is furthest away, is given up.
+    "none": nothing."""
+
+    overlap: Literal["none", "forward", "backward"] = "none"
+    """"none": a step is over when `step()` returns. "forward": `step()` returns at once and the update goes on during the
+    next forward; whoever reads a weight waits for that weight. The next step's first reads are made meanwhile.
+    "backward": a partition is updated as soon as backward has brought its gradients, and what is left at `step()` goes on
+    during the next forward. Nothing that needs all gradients first (clipping, GradScaler) can be had then, and it needs
+    durability="step", from which it can take a step back."""
+
     direct_io: Literal["auto", "off"] = "auto"
     """"auto": past the page cache where the file system can, else through it (`stats()["direct_io"]` says which)."""
 
@@ -79,6 +95,14 @@ class OffloadPolicy:
 
     def __post_init__(self) -> None:
         self._one_of("tier", "ram", "disk")
+        self._one_of("order", "forward", "alternating")
+        self._one_of("residency", "pinned", "none", "lru", "furthest")
+        self._one_of("overlap", "none", "forward", "backward")
+        if self.overlap == "backward" and not self.keeps_weights:
+            raise ValueError(
+                'OffloadPolicy(overlap="backward") needs tier="disk" and durability="step": what backward began can only be '
+                'taken back (a gradient that is not finite) from a published step. overlap="forward" works without.'
+            )
         self._one_of("direct_io", "auto", "off")
         self._one_of("kernel", "auto", "numba", "torch")
         self._one_of("state_dtype", "float32", "bfloat16", "int8")

@@ -6,12 +6,15 @@ The pipeline runs this list on real threads and files. Whatever runs it keeps tw
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["read", "update", "write"]
-Lane = Literal["disk-read", "cpu", "disk-write"]
+from offload_lab.caching import Cache
+
+Kind = Literal["gradient", "read", "update", "write"]
+Lane = Literal["backward", "disk-read", "cpu", "disk-write"]
+Order = Literal["forward", "alternating"]
 
 
 @dataclass(frozen=True)
@@ -41,33 +44,103 @@ class Task:
     buffer: int | None
 
 
-def forward(items: Sequence[Item], depth: int) -> list[Task]:
-    """Read ahead, update in order, write behind, through `depth` buffers used in turn.
+def in_order(partitions: Sequence[int], order: Order, step: int) -> list[int]:
+    """The order in which step `step` (0 for the first) visits partitions: always up, or up and down in turn.
 
-    A buffer is read into only when the partition that had it before has been written: that one `after` is what keeps
-    read-ahead from overwriting a state that is not on disk yet.
+    Up and down meets first what the buffers still hold from the step before.
     """
-    if depth < 1:
-        raise ValueError(f"a schedule needs at least one buffer, not {depth}")
-    tasks: list[Task] = []
+    upward = sorted(partitions)
+    return upward[::-1] if order == "alternating" and step % 2 else upward
 
-    def add(kind: Kind, lane: Lane, item: Item, nbytes: int, after: tuple[int, ...], buffer: int | None) -> int:
-        tasks.append(Task(len(tasks), kind, lane, item.partition, nbytes, after, buffer))
-        return len(tasks) - 1
 
-    last_use: dict[int, int] = {}  # buffer -> the task that frees it
-    streamed = 0
-    for item in items:
+class _Tasks(list[Task]):
+    def __init__(self) -> None:
+        super().__init__()
+        self.last_use: dict[int, int] = {}  # buffer -> the last task of this list that works in it
+        self._written: dict[int, int] = {}  # partition -> its last write in this list
+
+    def put(self, kind: Kind, lane: Lane, partition: int, nbytes: int, after: tuple[int, ...], buffer: int | None) -> int:
+        number = len(self)
+        self.append(Task(number, kind, lane, partition, nbytes, after, buffer))
+        if buffer is not None:
+            self.last_use[buffer] = number
+        if kind == "write":
+            self._written[partition] = number
+        return number
+
+    def bring(self, item: Item, cache: Cache, turns_until: Callable[[int], int]) -> tuple[int, tuple[int, ...]]:
+        """The buffer that holds `item`, and what to wait for until it does: a read, unless the cache has it.
+
+        A buffer is read into only when all that was done in it before has ended: that one `after` is what keeps
+        read-ahead from overwriting a state that is not on disk yet.
+        """
+        place = cache.place(item.partition, turns_until)
+        if place.owed:  # what lies there was changed and never written
+            self.put("write", "disk-write", place.evicted, place.owed, self._after(place.buffer), place.buffer)
+        if place.hit:
+            return place.buffer, self._after(place.buffer)
+        written = (self._written[item.partition],) if item.partition in self._written else ()
+        after = (*self._after(place.buffer), *written)
+        read = self.put("read", "disk-read", item.partition, item.read_bytes, after, place.buffer)
+        return place.buffer, (read,)
+
+    def _after(self, buffer: int) -> tuple[int, ...]:
+        return (self.last_use[buffer],) if buffer in self.last_use else ()
+
+
+def _turns(items: Sequence[Item], following: Sequence[int]) -> Callable[[int], Callable[[int], int]]:
+    here = {item.partition: turn for turn, item in enumerate(items)}
+    there = {partition: len(items) + turn for turn, partition in enumerate(following)}
+    never = len(items) + len(following)
+
+    def seen_from(now: int) -> Callable[[int], int]:
+        def turns_until(partition: int) -> int:
+            turn = here.get(partition, -1)
+            return (turn if turn > now else there.get(partition, never)) - now
+
+        return turns_until
+
+    return seen_from
+
+
+def step(
+    items: Sequence[Item],
+    cache: Cache,
+    *,
+    following: Sequence[int] = (),
+    write_back: bool = False,
+    gradients: bool = False,
+) -> list[Task]:
+    """Read ahead, update in the order of `items`, write behind, through the buffers of `cache`, which is brought up to date.
+
+    `following`: the order in which the next step will come to the partitions, for a cache that wants to know.
+    `write_back`: a streamed partition is written when its buffer is wanted for another, not after each update.
+    `gradients`: an update waits for a task "gradient" as well, which ends when backward has come so far.
+    """
+    tasks = _Tasks()
+    turns = _turns(items, following)
+    for place, item in enumerate(items):
         buffer: int | None = None
         before: tuple[int, ...] = ()
+        if gradients:
+            before = (tasks.put("gradient", "backward", item.partition, 0, (), None),)
         if not item.resident:
-            buffer = streamed % depth
-            streamed += 1
-            freed = (last_use[buffer],) if buffer in last_use else ()
-            before = (add("read", "disk-read", item, item.read_bytes, freed, buffer),)
-        last = add("update", "cpu", item, 0, before, buffer)
-        if item.write_bytes:
-            last = add("write", "disk-write", item, item.write_bytes, (last,), buffer)
-        if buffer is not None:
-            last_use[buffer] = last
+            buffer, brought = tasks.bring(item, cache, turns(place))
+            before += brought
+        update = tasks.put("update", "cpu", item.partition, 0, before, buffer)
+        if write_back and buffer is not None:
+            cache.owe(item.partition, item.write_bytes)
+        elif item.write_bytes:
+            tasks.put("write", "disk-write", item.partition, item.write_bytes, (update,), buffer)
+    return tasks
+
+
+def ahead(items: Sequence[Item], cache: Cache) -> list[Task]:
+    """Only the reads with which a step over `items` begins, as many as there are buffers to read into."""
+    tasks = _Tasks()
+    streamed = [item for item in items if not item.resident]
+    turns = _turns(streamed, [])
+    for place, item in enumerate(streamed[: cache.window]):
+        if item.read_bytes:  # what was never written is made of zeros, by the step itself
+            tasks.bring(item, cache, turns(place))
     return tasks

@@ -22,9 +22,9 @@ from offload_lab.partition import WEIGHT_BYTES, Partition
 WEIGHT_ADDRESS, GRADIENT_ADDRESS, OFFSET, LENGTH, EDITED, GRADIENT_FLOAT32, START, SEED, BLOCK = range(9)
 ROW_FIELDS = 9
 # A row of the float32 scalars that go with it. SCALE is what each gradient element is multiplied by, in float32, before
-# anything else (clipping, unscaling); 1 changes no bit.
-SIGN, L2, DECAY, ONE_MINUS_BETA1, BETA2, ONE_MINUS_BETA2, ROOT_CORRECTION2, EPS, STEP_SIZE, SCALE = range(10)
-SCALAR_FIELDS = 10
+# anything else (clipping, unscaling); 1 changes no bit. STEP is for `seed`; the loops do not look at it.
+SIGN, L2, DECAY, ONE_MINUS_BETA1, BETA2, ONE_MINUS_BETA2, ROOT_CORRECTION2, EPS, STEP_SIZE, SCALE, STEP = range(11)
+SCALAR_FIELDS = 11
 
 
 def scalars(group: dict, step: int, *, decoupled: bool, scale: float = 1.0) -> list[float]:
@@ -46,6 +46,7 @@ def scalars(group: dict, step: int, *, decoupled: bool, scale: float = 1.0) -> l
         float(group["eps"]),
         lr / (1.0 - beta1**step),
         scale,
+        step,
     ]
 
 

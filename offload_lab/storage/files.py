@@ -134,6 +134,10 @@ class StateFiles:
     def _other(self, partition: int) -> int:
         return 1 if self.slots[partition] == 0 else 0
 
+    def turn(self, partition: int) -> None:
+        """What was written to `partition` counts from now on, with nothing published."""
+        self.slots[partition] = self._other(partition)
+
     def turned(self, written: Sequence[int]) -> list[int | None]:
         """The slots as they are once what was written to partitions `written` counts."""
         slots = list(self.slots)

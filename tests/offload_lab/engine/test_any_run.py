@@ -1,6 +1,7 @@
 """A property over whole runs: whatever the shapes, the policy and the events, the disk tier's bits are the RAM tier's."""
 
 import tempfile
+from dataclasses import replace
 
 import pytest
 import torch
@@ -26,13 +27,17 @@ events = st.one_of(
     budget=st.one_of(st.none(), st.integers(10, 400)),
     chunk=st.integers(1, 20_000),
     durability=st.sampled_from(["step", "checkpoint"]),
+    order=st.sampled_from(["forward", "alternating"]),
+    residency=st.sampled_from(["pinned", "none", "lru", "furthest"]),
+    overlap=st.sampled_from(["none", "forward"]),
     script=st.lists(events, max_size=8),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=120, deadline=None)
 @pytest.mark.filterwarnings("ignore:step skipped")
-def test_disk_equals_ram_whatever_happens(shapes, size, depth, budget, chunk, durability, script):
+def test_disk_equals_ram_whatever_happens(shapes, size, depth, budget, chunk, durability, order, residency, overlap, script):
     with tempfile.TemporaryDirectory() as directory:
         settings_ = {"partition_size": size, "depth": depth, "chunk_bytes": chunk, "durability": durability}
+        settings_ |= {"order": order, "residency": residency, "overlap": overlap}
         if budget is not None:
             settings_["ram_budget"] = depth * 12_288 + budget * 1000
         disk = OffloadPolicy(tier="disk", directory=directory, **settings_)
@@ -68,11 +73,7 @@ def run(shapes, policy, script):
         elif kind == "reopen" and policy.tier == "disk" and policy.durability == "step" and optimizer.stats()["steps"]:
             optimizer.close()
             before = [p.detach().clone() for p in parameters]
-            optimizer = build(
-                OffloadPolicy(
-                    tier="disk", directory=policy.directory, depth=policy.depth, existing="resume", ram_budget=policy.ram_budget
-                )
-            )
+            optimizer = build(replace(policy, existing="resume", partition_size=None))
             with torch.no_grad():
                 for parameter, held in zip(parameters, before, strict=True):
                     if not torch.equal(parameter, held):

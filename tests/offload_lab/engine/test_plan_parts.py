@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from offload_lab import OffloadPolicy
+from offload_lab.caching import Cache
 from offload_lab.partition import BLOCK, STATE_BYTES, WEIGHT_BYTES, cut
 from offload_lab.policy import parse_bytes
 from offload_lab.residency import buffer_bytes, partition_size, place
-from offload_lab.schedule import Item, forward
+from offload_lab.schedule import Item, step
 
 shapes = st.lists(st.tuples(st.integers(0, 5000), st.sampled_from(sorted(STATE_BYTES))), max_size=12)
 
@@ -53,7 +54,7 @@ def test_fields_do_not_overlap_and_records_fit_their_buffer(parameters, size):
 )
 def test_a_schedule_never_uses_a_buffer_before_it_is_free(rows, depth):
     items = [Item(i, read, write, resident) for i, (resident, read, write) in enumerate(rows)]
-    tasks = forward(items, depth)
+    tasks = step(items, Cache(depth, depth))
     assert [task.number for task in tasks] == list(range(len(tasks)))
     assert all(number < task.number for task in tasks for number in task.after)
     # all that a task waits for, directly or through others

@@ -1,0 +1,74 @@
+"""What a step waited for, read off its events. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from offload_lab.trace import Event
+
+LANES = {"read": "disk reads", "write": "disk writes", "update": "update", "gradient": "backward"}
+
+
+@dataclass(frozen=True)
+class LaneUse:
+    """Of one kind of task in one step: bytes moved, and seconds in which at least one such task ran."""
+
+    nbytes: int
+    seconds: float
+
+    @property
+    def bandwidth(self) -> float:
+        """Bytes a second while it was busy; 0 where nothing was moved."""
+        return self.nbytes / self.seconds if self.seconds > 0 else 0.0
+
+
+def _merged(events: Iterable[Event], start: float, end: float) -> list[tuple[float, float]]:
+    """The times in which any of `events` ran, within [start, end], as disjoint intervals in order."""
+    merged: list[tuple[float, float]] = []
+    for left, right in sorted((max(e.start, start), min(e.end, end)) for e in events):
+        if right <= left:
+            continue
+        if merged and left <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], right))
+        else:
+            merged.append((left, right))
+    return merged
+
+
+def lane_use(events: Sequence[Event], start: float, end: float) -> dict[str, LaneUse]:
+    """Use of each lane between `start` and `end` (seconds of the events' clock)."""
+    result = {}
+    for kind, label in LANES.items():
+        mine = [event for event in events if event.name == kind and event.end > start and event.start < end]
+        if mine:
+            busy = sum(right - left for left, right in _merged(mine, start, end))
+            result[label] = LaneUse(sum(event.nbytes for event in mine), busy)
+    return result
+
+
+def attribute(events: Sequence[Event], start: float, end: float) -> dict[str, float]:
+    """Shares of the time between `start` and `end`, adding up to 1, by what the step was doing or waiting for.
+
+    While an update runs, the step is updating. While none runs and updates are still to come, it waits for the gradient that
+    is to come, or for a read, or, where no read runs either, for a buffer that is being written. After the last update it
+    waits for writes. The rest is "other" (publishing, starting threads).
+    """
+    shares = dict.fromkeys((*LANES.values(), "other"), 0.0)
+    if end <= start:
+        return shares
+    running = {kind: _merged([e for e in events if e.name == kind], start, end) for kind in LANES}
+    last_update = max((right for _, right in running["update"]), default=start)
+    points = sorted({start, end, *(t for spans in running.values() for span in spans for t in span)})
+    at = dict.fromkeys(LANES, 0)
+    for left, right in zip(points, points[1:], strict=False):
+        active = set()
+        for kind, spans in running.items():
+            while at[kind] < len(spans) and spans[at[kind]][1] <= left:
+                at[kind] += 1
+            if at[kind] < len(spans) and spans[at[kind]][0] <= left:
+                active.add(kind)
+        order = ("update", "read", "write", "gradient") if left < last_update else ("update", "write")
+        label = next((LANES[kind] for kind in order if kind in active), "other")
+        shares[label] += (right - left) / (end - start)
+    return shares
