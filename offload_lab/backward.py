@@ -147,7 +147,7 @@ class BackwardUpdates:
         if gradient is not None:
             gradients.check_gradient(gradient, tracked.name)
         view = HostView(parameter, gradient)
-        if not gradients.all_finite([view]):
+        if not gradients.all_finite([view], self._engine.kernel):
             speculation.culprits.append(number)
             return  # its partitions are never updated: the step will be taken back
         job.views[number] = view

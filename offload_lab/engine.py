@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from offload_lab import gradients, loops
+from offload_lab import gradients, kernels, update
 from offload_lab.partition import Partition, cut
 from offload_lab.policy import OffloadPolicy
 from offload_lab.records import Records
@@ -65,6 +65,7 @@ class Engine:
         self.bytes_needed = 0
         self.stepping = Stepping(self)
         self.threads = max(1, torch.get_num_threads())
+        self.kernel = kernels.choose(policy.kernel)
         self.files: StateFiles | None = None
         if policy.tier == "disk":
             self.files = StateFiles(
@@ -104,6 +105,8 @@ class Engine:
     def _install(self, added: list[Partition]) -> None:
         if not added:
             return
+        for kind in dict.fromkeys(part.kind for part in added):
+            self.kernel.prepare(kind)
         partitions = self.partitions + added
         residency = place(partitions, self._size, self.policy, self.records.residency)
         files = self.files
@@ -145,9 +148,9 @@ class Engine:
         """Return when no step is under way. Raises, once, what stopped the one that was."""
         self.stepping.wait()
 
-    def fields(self, part: Partition, record: np.ndarray) -> tuple[np.ndarray, ...]:
-        """Views of a record in the order in which the update loop takes them: moments, master or its low half, mirror."""
-        return loops.fields(part, record, self.policy.keeps_weights)
+    def fields(self, part: Partition, record: np.ndarray) -> update.Fields:
+        """Views of a record in the order in which the update loop takes them."""
+        return update.fields(part, record, self.policy.keeps_weights)
 
     def manifest(self, step: int, slots: list[int | None], steps: list[int], groups: list[dict] | None = None) -> Manifest:
         return Manifest(

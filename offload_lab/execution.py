@@ -122,7 +122,7 @@ class Execution:
             return [lambda: job.wait_for_gradients(part.index)]
         record = self.engine.records.resident[part.index] if task.buffer is None else self.engine.records.buffers[task.buffer]
         if task.kind == "update":
-            return loops.pieces(part, record, job, slices, self.engine.policy.keeps_weights)
+            return loops.pieces(part, record, job, slices, self.engine.policy.keeps_weights, self.engine.kernel)
         if task.kind == "read" and task.nbytes == 0:  # never written: its state is all zero
             return [lambda: record[: part.state_bytes].fill(0)]
         transfer = self.engine.files.read if task.kind == "read" else self.engine.files.write

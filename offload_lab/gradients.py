@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 import torch
 
-from offload_lab import update
 from offload_lab.devices import HostView
+from offload_lab.kernels import Kernel
 
 DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 _INFINITY = {torch.float32: 0, torch.bfloat16: 0x7F80, torch.float16: 0x7C00}  # bit patterns, for the 16-bit dtypes
@@ -33,11 +33,11 @@ def check_gradient(gradient: torch.Tensor, name: str) -> None:
         )
 
 
-def all_finite(views: Iterable[HostView]) -> bool:
+def all_finite(views: Iterable[HostView], kernel: Kernel) -> bool:
     """Whether no gradient holds an infinity or a NaN. Reads each gradient once, in no more memory."""
     for view in views:
         gradient = view.gradient
-        if gradient is not None and not update.all_finite(
+        if gradient is not None and not kernel.all_finite(
             gradient.data_ptr(), gradient.numel(), gradient.element_size(), _INFINITY[gradient.dtype]
         ):
             return False

@@ -1,13 +1,14 @@
 """Parameters cut into partitions, and where each field of a partition's record lies. Pure: no torch, no files.
 
-A partition is the unit that is read, updated and written as one. It holds elements of one dtype only; a large parameter is
-cut over several partitions, small ones share one.
+A partition is the unit that is read, updated and written as one. It holds elements of one kind only (the weight's dtype, the
+moments' dtype, amsgrad or not); a large parameter is cut over several partitions, small ones share one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 BLOCK = 4096  # direct I/O wants addresses, offsets and lengths in whole blocks; 4096 satisfies every disk sold today
 
@@ -19,6 +20,18 @@ STATE_BYTES: dict[str, int] = {"float32": 8, "bfloat16": 10, "float16": 12}
 # What a record adds so that the directory alone can restore the model: float16 needs nothing, its master is in the state.
 WEIGHT_BYTES: dict[str, int] = {"float32": 4, "bfloat16": 2, "float16": 0}
 MASTER_BYTES: dict[str, int] = {dtype: STATE_BYTES[dtype] - 8 for dtype in STATE_BYTES}
+
+# Bytes of one element of a moment, by `state_dtype`; "int8" has a float32 scale for each QUANTUM elements beside it.
+MOMENT_BYTES: dict[str, int] = {"float32": 4, "bfloat16": 2, "int8": 1}
+QUANTUM = 256  # elements that share a scale, counted from the parameter's first: no cut of ours can change a bit
+
+
+def state_bytes(dtype: str, state_dtype: str = "float32", amsgrad: bool = False) -> float:
+    """Bytes of state a parameter takes at rest: of its moments (three with `amsgrad`, else two), their scales, and its
+    master. Padding is left out. Raises KeyError for a dtype that has no record."""
+    moments = 3 if amsgrad else 2
+    scales = moments * 4 / QUANTUM if state_dtype == "int8" else 0
+    return moments * MOMENT_BYTES[state_dtype] + scales + MASTER_BYTES[dtype]
 
 
 def round_up(nbytes: int, multiple: int = BLOCK) -> int:
@@ -37,17 +50,68 @@ class Span:
 
 
 @dataclass(frozen=True)
+class Kind:
+    """What a record holds of each element. `dtype` is the weight's, `state_dtype` the moments'."""
+
+    dtype: str
+    state_dtype: str = "float32"
+    amsgrad: bool = False
+
+
+@dataclass(frozen=True)
+class Field:
+    """`numel` elements of NumPy dtype `dtype` at byte `at` of a record."""
+
+    at: int
+    numel: int
+    dtype: str
+
+
+@dataclass(frozen=True)
 class Partition:
-    """One dtype's spans, read, updated and written together. Sizes are bytes, offsets in a record are bytes."""
+    """One kind's spans, read, updated and written together. Sizes are bytes, offsets in a record are bytes."""
 
     index: int
     dtype: str
     spans: tuple[Span, ...]
+    state_dtype: str = "float32"
+    amsgrad: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        return Kind(self.dtype, self.state_dtype, self.amsgrad)
 
     @property
     def numel(self) -> int:
         last = self.spans[-1]
         return last.offset + last.length
+
+    def first_blocks(self) -> list[int]:
+        """For each span, which scale of the record is that of its first block; one more number is how many there are."""
+        counts = [-(-span.length // QUANTUM) for span in self.spans]
+        return list(accumulate(counts, initial=0))
+
+    def fields(self) -> dict[str, Field]:
+        """Where everything but the weight lies, by name: each field begins at a multiple of 64 bytes.
+
+        "exp_avg", "exp_avg_sq"; "master" (float16: float32; bfloat16: the low halves, uint16); with amsgrad
+        "max_exp_avg_sq"; with int8 "exp_avg_scale" and "exp_avg_sq_scale", one for each QUANTUM elements of each span.
+        """
+        signed, unsigned = {"float32": ("f4", "f4"), "bfloat16": ("u2", "u2"), "int8": ("i1", "u1")}[self.state_dtype]
+        wanted = [("exp_avg", signed, self.numel), ("exp_avg_sq", unsigned, self.numel)]
+        if self.dtype != "float32":
+            wanted.append(("master", "u2" if self.dtype == "bfloat16" else "f4", self.numel))
+        if self.amsgrad:
+            wanted.append(("max_exp_avg_sq", unsigned, self.numel))
+        if self.state_dtype == "int8":
+            blocks = self.first_blocks()[-1]
+            wanted += [("exp_avg_scale", "f4", blocks), ("exp_avg_sq_scale", "f4", blocks)]
+        laid: dict[str, Field] = {}
+        at = 0
+        for name, dtype, numel in wanted:
+            laid[name] = Field(at, numel, dtype)
+            at = round_up(at + int(dtype[1]) * numel, 64)
+        return laid
 
     @property
     def exp_avg_at(self) -> int:
@@ -55,17 +119,21 @@ class Partition:
 
     @property
     def exp_avg_sq_at(self) -> int:
-        return round_up(4 * self.numel, 64)
+        return self.fields()["exp_avg_sq"].at
 
     @property
     def master_at(self) -> int:
-        """Where the master (float16) or its low half (bfloat16) lies; unused for float32."""
-        return 2 * round_up(4 * self.numel, 64)
+        """Where the master (float16) or its low half (bfloat16) lies; for float32 the end of the moments."""
+        there = self.fields()
+        if "master" in there:
+            return there["master"].at
+        return round_up(there["exp_avg_sq"].at + MOMENT_BYTES[self.state_dtype] * self.numel, 64)
 
     @property
     def state_bytes(self) -> int:
-        """What a step reads: both moments and the master, in whole blocks."""
-        return round_up(self.master_at + MASTER_BYTES[self.dtype] * self.numel)
+        """What a step reads: moments and master, in whole blocks."""
+        last = list(self.fields().values())[-1]
+        return round_up(last.at + int(last.dtype[1]) * last.numel)
 
     @property
     def weight_at(self) -> int:
@@ -76,29 +144,48 @@ class Partition:
         return self.state_bytes + (round_up(WEIGHT_BYTES[self.dtype] * self.numel) if with_weights else 0)
 
 
-def cut(parameters: Sequence[tuple[int, int, str]], size: int, first_index: int = 0) -> list[Partition]:
-    """Cut `(parameter number, elements, dtype)` into partitions of at most `size` elements, in the order given.
+def most_elements(kind: Kind, size: int) -> int:
+    """Elements that a partition of `kind` may have where one of two float32 moments has `size`.
+
+    Buffers are made for 12 bytes an element. With a third moment, or with a scale for every parameter of one element, it can
+    be 16: such partitions are cut smaller, so that each fits a buffer that exists already.
+    """
+    if not kind.amsgrad and kind.state_dtype != "int8":
+        return size
+    fitting = max(1, (size * 12 - 64) // 16)  # 64: these have one more field, whose start is rounded up
+    return fitting if kind.state_dtype != "int8" else max(QUANTUM, fitting)
+
+
+def cut(parameters: Sequence[tuple[int, int, str | Kind]], size: int, first_index: int = 0) -> list[Partition]:
+    """Cut `(parameter number, elements, kind or dtype)` into partitions of at most `size` elements, in the order given.
 
     Every element of every parameter is in exactly one span; empty parameters are in none. Partitions are numbered from
-    `first_index`. Raises ValueError for a size below one or a dtype that has no record.
+    `first_index`. int8 moments are cut between blocks of QUANTUM elements only, so there a partition has at least that many.
+    Raises ValueError for a size below one or a dtype that has no record.
     """
     if size < 1:
         raise ValueError(f"a partition holds at least one element, not {size}")
-    open_spans: dict[str, list[Span]] = {}
-    filled: dict[str, int] = {}
-    closed: list[tuple[str, tuple[Span, ...]]] = []
-    for parameter, numel, dtype in parameters:
-        if dtype not in STATE_BYTES:
-            raise ValueError(f"parameter {parameter} is {dtype}; state can be kept for {', '.join(STATE_BYTES)}")
+    open_spans: dict[Kind, list[Span]] = {}
+    closed: list[tuple[Kind, tuple[Span, ...]]] = []
+    for parameter, numel, named in parameters:
+        kind = named if isinstance(named, Kind) else Kind(named)
+        if kind.dtype not in STATE_BYTES:
+            raise ValueError(f"parameter {parameter} is {kind.dtype}; state can be kept for {', '.join(STATE_BYTES)}")
+        most = most_elements(kind, size)
         start = 0
         while start < numel:
-            offset = filled.get(dtype, 0)
-            length = min(numel - start, size - offset)
-            open_spans.setdefault(dtype, []).append(Span(parameter, start, length, offset))
-            start += length
-            filled[dtype] = offset + length
-            if filled[dtype] == size:
-                closed.append((dtype, tuple(open_spans.pop(dtype))))
-                filled[dtype] = 0
-    closed.extend((dtype, tuple(spans)) for dtype, spans in open_spans.items())
-    return [Partition(first_index + number, dtype, spans) for number, (dtype, spans) in enumerate(closed)]
+            spans = open_spans.setdefault(kind, [])
+            offset = spans[-1].offset + spans[-1].length if spans else 0
+            length = min(numel - start, most - offset)
+            if kind.state_dtype == "int8" and start + length < numel:
+                length -= length % QUANTUM
+            if length:
+                spans.append(Span(parameter, start, length, offset))
+                start += length
+            if not length or offset + length == most:
+                closed.append((kind, tuple(open_spans.pop(kind))))
+    closed.extend((kind, tuple(spans)) for kind, spans in open_spans.items())
+    return [
+        Partition(first_index + number, kind.dtype, spans, kind.state_dtype, kind.amsgrad)
+        for number, (kind, spans) in enumerate(closed)
+    ]

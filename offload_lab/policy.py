@@ -89,6 +89,14 @@ class OffloadPolicy:
     """What to do when the directory holds an earlier run: start over (warns and names the step given up), take it up
     where it stopped, or raise FileExistsError."""
 
+    kernel: Literal["auto", "numba", "torch"] = "auto"
+    """Which update loops run. "auto": those compiled by numba, else torch's operations (`stats()["kernel"]` says which and
+    why). "numba": RuntimeError at construction where they cannot run. Results are the same bits."""
+
+    state_dtype: Literal["float32", "bfloat16", "int8"] = "float32"
+    """What the moments are kept in. "bfloat16" and "int8" (a scale for each 256 elements) take a half and a quarter of the
+    bytes, and are other algorithms than AdamW: `verify` shows by how much they differ for a model."""
+
     why: str = field(default="", compare=False)
     """Where the policy was chosen by `auto`: what was measured, and what followed from it."""
 
@@ -122,6 +130,8 @@ class OffloadPolicy:
                 'taken back (a gradient that is not finite) from a published step. overlap="forward" works without.'
             )
         self._one_of("direct_io", "auto", "off")
+        self._one_of("kernel", "auto", "numba", "torch")
+        self._one_of("state_dtype", "float32", "bfloat16", "int8")
         self._one_of("durability", "step", "checkpoint")
         self._one_of("existing", "replace", "resume", "refuse")
         for name, least in (("depth", 2), ("io_threads", 1)):

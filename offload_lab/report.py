@@ -20,7 +20,7 @@ def stats(engine: Engine) -> dict[str, Any]:
     resident = sum(record.nbytes for record in records.resident.values())
     return {
         "tier": engine.policy.tier,
-        "kernel": "numba",
+        "kernel": engine.kernel.name,
         "threads": engine.threads,
         "partitions": len(engine.partitions),
         "resident_partitions": len(records.resident),

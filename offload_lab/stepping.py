@@ -62,8 +62,10 @@ class Stepping:
                 )
             views[number] = HostView(tracked.parameter, gradient)
             groups[number] = group
-        if not gradients.all_finite(views.values()):
-            return self.skipped([self.engine.tracked[n].name for n, view in views.items() if not gradients.all_finite([view])])
+        kernel = self.engine.kernel
+        if not gradients.all_finite(views.values(), kernel):
+            culprits = [number for number, view in views.items() if not gradients.all_finite([view], kernel)]
+            return self.skipped([self.engine.tracked[number].name for number in culprits])
         if not views:
             return None
         self.engine.provide([number for number in views if not self.engine.tracked[number].parts])

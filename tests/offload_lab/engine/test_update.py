@@ -6,7 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from offload_lab import OffloadAdam, OffloadAdamW, halves, update
+from offload_lab import OffloadAdam, OffloadAdamW, compiled, halves, kernels, update
+from offload_lab.partition import cut
 from tests.oracles import Float64AdamW, MasterAdamW
 
 # one below, at and above the sizes at which the loop changes its path, and things that are a multiple of nothing
@@ -98,9 +99,9 @@ def test_split_then_join_gives_the_master_back(bits):
         assert np.isnan(np.array([back], np.uint32).view(np.float32)[0])
     else:
         assert back == bits
-    word, low = update.split(np.uint32(bits))
+    word, low = compiled.split(np.uint32(bits))
     assert (word, low) == (words[0], rest[0])
-    assert update.join(np.uint32(word), np.uint32(low)) == back
+    assert compiled.join(np.uint32(word), np.uint32(low)) == back
 
 
 @pytest.mark.parametrize("low", [0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF])
@@ -126,13 +127,13 @@ def test_join_never_makes_a_nan_of_a_number(word, rest):
     weight = torch.tensor([word - 65536 if word > 32767 else word], dtype=torch.int16).view(torch.bfloat16)
     master = halves.join_words(np.array([word], np.uint16), np.array([rest], np.uint16))
     assert np.isnan(master[0]) == bool(weight.isnan()[0]) or not weight.isfinite()[0]
-    assert update.join(np.uint32(word), np.uint32(rest)) == master.view(np.uint32)[0]
+    assert compiled.join(np.uint32(word), np.uint32(rest)) == master.view(np.uint32)[0]
 
 
 @pytest.mark.parametrize("word", [0x0000, 0x8000])
 def test_join_of_a_zero_weight_and_a_stale_low_half_is_zero(word):
     for rest in (0x8000, 0xFFFF):
-        assert update.join(np.uint32(word), np.uint32(rest)) == word << 16
+        assert compiled.join(np.uint32(word), np.uint32(rest)) == word << 16
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
@@ -179,18 +180,17 @@ def loop(weight, gradient, *, scale=1.0, group=None, step=3):
     n = weight.numel()
     group = group or {"lr": 0.01, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.1, "maximize": False}
     weight, kind = weight.clone(), str(weight.dtype).removeprefix("torch.")
-    m, v = np.full(n, 0.25, np.float32), np.full(n, 0.25, np.float32)
-    fields = {
-        "float32": [np.zeros(0, np.float32)],
-        "bfloat16": [np.zeros(n, np.uint16), np.zeros(0, np.uint16)],
-        "float16": [weight.float().numpy()],
-    }[kind]
-    table = np.zeros((1, update.ROW_FIELDS), np.int64)
-    wide = gradient.dtype != weight.dtype
-    table[0] = weight.data_ptr(), gradient.data_ptr(), 0, n, 0, wide
+    part = cut([(0, n, kind)], n)[0]
+    fields = update.fields(part, np.zeros(part.record_bytes(False), np.uint8), False)
+    fields.exp_avg[:], fields.exp_avg_sq[:] = 0.25, 0.25
+    if kind == "float16":
+        fields.master[:] = weight.float().numpy()
+    table = update.table(part)
+    table[0, update.WEIGHT_ADDRESS], table[0, update.GRADIENT_ADDRESS] = weight.data_ptr(), gradient.data_ptr()
+    table[0, update.GRADIENT_FLOAT32] = gradient.dtype != weight.dtype
     values = np.array([update.scalars(group, step, decoupled=True, scale=scale)], np.float32)
-    getattr(update, f"update_{kind}")(table, values, m, v, *fields, 0, n)
-    return weight, m, v, fields[0]
+    kernels.choose("auto").update(table, values, *fields, 0, n)
+    return weight, fields.exp_avg, fields.exp_avg_sq, *([] if fields.master is None else [fields.master])
 
 
 def same(a, b):
