@@ -81,6 +81,10 @@ class Engine:
         """
         self.wait()
         first = len(self.tracked)
+        parameters = list(parameters)
+        if self.policy.gradients == "float32":
+            for parameter, name in parameters:
+                gradients.accumulate_in_float32(parameter, name)
         self.tracked += [Tracked(parameter, name, gradients.DTYPES[parameter.dtype]) for parameter, name in parameters]
         try:
             found = self.files.found if self.files is not None else None
