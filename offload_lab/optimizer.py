@@ -27,14 +27,19 @@ _SETTINGS = ("lr", "betas", "eps", "weight_decay", "maximize")
 _live: weakref.WeakValueDictionary[str, OffloadAdam] = weakref.WeakValueDictionary()
 
 
+def _as_was(old: Any, new: float) -> Any:
+    """`new` as a setting, in place where it is a tensor that somebody may hold."""
+    return old.fill_(new) if isinstance(old, torch.Tensor) else new
+
+
 class OffloadAdam(Optimizer):
     """`torch.optim.Adam` (L2 weight decay, default 0) with its state where `offload` says.
 
     Arguments and defaults are torch's; `foreach`, `fused` and `capturable` choose among torch's own kernels and `foreach`
     and `fused` are accepted and ignored here. Raises TypeError for a parameter whose state can't be kept (complex,
-    float64, sparse), ValueError for a setting that is out of range, contradictory or not supported (`amsgrad`,
-    `capturable`, `differentiable`), DirectoryInUse where another optimizer works in the directory, StorageError where the
-    disk refuses. A step whose gradients are not all finite changes nothing, warns, and counts in
+    float64, sparse), ValueError for a setting that is out of range, contradictory or not supported (`capturable`,
+    `differentiable`; `amsgrad` with moments in 8 bits), DirectoryInUse where another optimizer works in the directory,
+    StorageError where the disk refuses. A step whose gradients are not all finite changes nothing, warns, and counts in
     `stats()["skipped_steps"]`.
     """
 
@@ -82,7 +87,7 @@ class OffloadAdam(Optimizer):
         myself = weakref.ref(self)  # the engine must not keep the optimizer alive, or it would never be collected
         engine = Engine(policy, lambda: myself()._describe_groups())
         try:
-            engine.follow([(parameter, name) for name, parameter in self._named()])
+            engine.follow(self._followed())
             if engine.files is not None and engine.files.found is not None:
                 checkpoint.resume(engine, engine.files.found)
                 self._apply_groups(engine.files.found.groups)
@@ -112,8 +117,7 @@ class OffloadAdam(Optimizer):
                 gradients.check_parameter(parameter, name)
             if self._engine is not None:
                 check_overlap(self._named())
-                names = self._named()[len(self._engine.tracked) :]
-                self._engine.follow([(parameter, name) for name, parameter in names])
+                self._engine.follow(self._followed()[len(self._engine.tracked) :])
                 if self._engine.stepping.backward is not None:
                     self._engine.stepping.backward.follow()
         except BaseException:
@@ -131,6 +135,11 @@ class OffloadAdam(Optimizer):
             for i, parameter in enumerate(group["params"])
         ]
 
+    def _followed(self) -> list[tuple[torch.Tensor, str, bool]]:
+        """Every parameter in order as the engine follows it: with its name, and whether its group is of amsgrad."""
+        kinds = [bool(group["amsgrad"]) for group in self.param_groups for _ in group["params"]]
+        return [(parameter, name, kind) for (name, parameter), kind in zip(self._named(), kinds, strict=True)]
+
     def _describe_groups(self) -> list[dict[str, Any]]:
         return [
             {
@@ -147,10 +156,10 @@ class OffloadAdam(Optimizer):
     def _apply_groups(self, saved: list[dict[str, Any]]) -> None:
         for group, settings in zip(self.param_groups, saved, strict=False):
             for name, value in settings.items():
-                if name == "lr" and isinstance(group["lr"], torch.Tensor):
-                    group["lr"].fill_(value)
+                if name == "betas":
+                    group[name] = tuple(_as_was(old, new) for old, new in zip(group[name], value, strict=True))
                 else:
-                    group[name] = tuple(value) if name == "betas" else value
+                    group[name] = _as_was(group[name], value)
 
     def _take_over(self, directory: Path) -> None:
         """Close an optimizer of this process that works in `directory`, where it is plainly the one being replaced: it has
@@ -247,9 +256,13 @@ class OffloadAdam(Optimizer):
             raise ValueError(f"the checkpoint has {len(packed)} parameters, this optimizer has {len(engine.tracked)}")
         state = {place: state_dict["state"][key] for place, key in enumerate(packed) if key in state_dict["state"]}
         checkpoint.check(engine, state)
-        for group in state_dict["param_groups"]:
-            if group.get("amsgrad"):
-                raise ValueError("the checkpoint is of amsgrad=True, which OffloadAdamW does not support")
+        built = [bool(group["amsgrad"]) for group in self.param_groups]
+        for number, (group, amsgrad) in enumerate(zip(state_dict["param_groups"], built, strict=False)):
+            if bool(group.get("amsgrad", amsgrad)) != amsgrad:
+                raise ValueError(
+                    f"group {number} of the checkpoint is of amsgrad={not amsgrad}, this optimizer's was built with "
+                    f"amsgrad={amsgrad}, and its state has no room for another kind. Build it with amsgrad={not amsgrad}."
+                )
         super().load_state_dict({**state_dict, "state": {}})
         for number, group in enumerate(self.param_groups):
             missing = [name for name in self.defaults if name not in group]
@@ -259,6 +272,7 @@ class OffloadAdam(Optimizer):
                     stacklevel=2,
                 )
                 group.update({name: self.defaults[name] for name in missing})
+            group["amsgrad"] = built[number]  # where the checkpoint does not say it, the group's own, not the default
         uninterrupted(lambda: checkpoint.restore(engine, state))
 
     # --- looking and closing --------------------------------------------------------------------------------------
