@@ -90,7 +90,7 @@ class Engine:
             for tracked in self.tracked[first:]:
                 if tracked.amsgrad and self.policy.state_dtype == "int8":
                     raise ValueError(
-                        f"{tracked.name} is of amsgrad=True: a maximum that is rounded to 8 bits again at each step creeps away, "
+                        f"{tracked.name} is of amsgrad=True: a maximum rounded to 8 bits again at each step creeps away, "
                         'so state_dtype="int8" has no amsgrad. Use "bfloat16" or "float32".'
                     )
             found = self.files.found if self.files is not None else None

@@ -217,7 +217,7 @@ kinds = st.builds(
 ).filter(lambda kind: not (kind.amsgrad and kind.state_dtype == "int8"))
 
 
-@given(st.lists(st.tuples(st.one_of(st.just(1), st.integers(0, 5000)), kinds), max_size=60), st.integers(1, 3000))
+@given(st.lists(st.tuples(st.one_of(st.just(1), st.integers(0, 90_000)), kinds), max_size=60), st.integers(1, 40_000))
 def test_partitions_of_every_kind_fit_their_buffer_and_cover_every_element(parameters, size):
     partitions = cut([(i, numel, kind) for i, (numel, kind) in enumerate(parameters)], size)
     covered = [0] * len(parameters)
