@@ -1,9 +1,10 @@
 """A parameter's moments between a record and torch's state format, whatever they are kept in.
 
 An entry has `exp_avg`, `exp_avg_sq` and, with amsgrad, `max_exp_avg_sq`, each of the parameter's shape: float32 as
-`torch.optim.AdamW` has them, or torch.bfloat16; or, for "int8", torch.int8 (`exp_avg`) and torch.uint8 (`exp_avg_sq`), with
-`exp_avg_scale` and `exp_avg_sq_scale` beside them, a float32 for each 256 elements in flat order. What `compiled_moments.py`
-says of the formats holds here too. An entry of another format than the record's is converted, each value to the nearest.
+`torch.optim.AdamW` has them, or torch.bfloat16. Moments in 8 bits have names of their own, so that an optimizer which does
+not know them fails instead of taking codes for values: `exp_avg_8bit` (torch.int8), `exp_avg_sq_8bit` (torch.uint8), and
+`exp_avg_scale`, `exp_avg_sq_scale`, a float32 for each 256 elements in flat order; `compiled_moments.py` says what they mean.
+An entry of another format than the record's is converted, each value to the nearest.
 """
 
 from __future__ import annotations
@@ -20,13 +21,6 @@ from offload_lab.moments import closed, opened
 from offload_lab.partition import QUANTUM, Kind, Span
 from offload_lab.update import Fields
 
-_TORCH = {
-    "float32": (torch.float32, torch.float32),
-    "bfloat16": (torch.bfloat16, torch.bfloat16),
-    "int8": (torch.int8, torch.uint8),
-}
-_SCALED = {torch.int8: np.int8, torch.uint8: np.uint8}
-
 
 def moments_of(kind: Kind) -> tuple[str, ...]:
     """The names of the moments that a parameter of `kind` has."""
@@ -35,10 +29,13 @@ def moments_of(kind: Kind) -> tuple[str, ...]:
 
 def empty(kind: Kind, shape: torch.Size) -> dict[str, torch.Tensor]:
     """The moments of a parameter that was never stepped, in the record's own format: zeros in host memory."""
-    signed, unsigned = _TORCH[kind.state_dtype]
-    made = {name: torch.zeros(shape, dtype=signed if name == "exp_avg" else unsigned) for name in moments_of(kind)}
-    if kind.state_dtype == "int8":
-        made |= {f"{name}_scale": torch.zeros(-(-prod(shape) // QUANTUM)) for name in moments_of(kind)}
+    if kind.state_dtype != "int8":
+        dtype = torch.float32 if kind.state_dtype == "float32" else torch.bfloat16
+        return {name: torch.zeros(shape, dtype=dtype) for name in moments_of(kind)}
+    made = {}
+    for name in moments_of(kind):
+        made[f"{name}_8bit"] = torch.zeros(shape, dtype=torch.int8 if name == "exp_avg" else torch.uint8)
+        made[f"{name}_scale"] = torch.zeros(-(-prod(shape) // QUANTUM))
     return made
 
 
@@ -50,17 +47,24 @@ def check(kind: Kind, entry: Mapping[str, Any], shape: torch.Size, name: str) ->
             "amsgrad=False. Build it with amsgrad=True."
         )
     for moment in moments_of(kind):
-        if moment not in entry:
+        coded = f"{moment}_8bit" in entry
+        found = f"{moment}_8bit" if coded else moment
+        if found not in entry:
             hint = "it is of amsgrad=False" if moment == "max_exp_avg_sq" else "is it of an Adam or AdamW optimizer?"
             raise ValueError(f"the checkpoint of {name} has no {moment!r}; {hint}")
-        if tuple(entry[moment].shape) != tuple(shape):
+        if tuple(entry[found].shape) != tuple(shape):
             raise ValueError(
-                f"the checkpoint's {moment} of {name} has shape {tuple(entry[moment].shape)}, the parameter has {tuple(shape)}"
+                f"the checkpoint's {found} of {name} has shape {tuple(entry[found].shape)}, the parameter has {tuple(shape)}"
             )
-        if entry[moment].dtype in _SCALED:
-            scale, blocks = entry.get(f"{moment}_scale"), -(-prod(shape) // QUANTUM)
-            if scale is None or scale.numel() != blocks:
-                raise ValueError(f"the checkpoint's {moment} of {name} is in 8 bits and lacks its {blocks} scales")
+        if not coded:
+            continue
+        dtype = torch.int8 if moment == "exp_avg" else torch.uint8
+        scale, blocks = entry.get(f"{moment}_scale"), -(-prod(shape) // QUANTUM)
+        if entry[found].dtype != dtype or scale is None or scale.numel() != blocks:
+            raise ValueError(
+                f"the checkpoint's {found} of {name} is not what this edition writes: {dtype} with {blocks} float32 numbers "
+                f"as {moment}_scale"
+            )
 
 
 def export(kind: Kind, fields: Fields, span: Span, block: int, entry: dict[str, torch.Tensor]) -> None:
@@ -69,33 +73,40 @@ def export(kind: Kind, fields: Fields, span: Span, block: int, entry: dict[str, 
     here, there = slice(span.offset, span.offset + span.length), slice(span.start, span.start + span.length)
     for name in moments_of(kind):
         stored = getattr(fields, name)
-        _raw(entry[name], stored.dtype)[there] = stored[here]
         if kind.state_dtype == "int8":
-            count, first = -(-span.length // QUANTUM), span.start // QUANTUM
-            entry[f"{name}_scale"].numpy()[first : first + count] = getattr(fields, f"{name}_scale")[block : block + count]
+            entry[f"{name}_8bit"].view(-1).numpy()[there] = stored[here]
+            blocks = _blocks(span)
+            scale = getattr(fields, f"{name}_scale")[block : block + blocks.stop - blocks.start]
+            entry[f"{name}_scale"].numpy()[blocks] = scale
+        elif kind.state_dtype == "bfloat16":
+            entry[name].view(-1).view(torch.int16).numpy()[there] = stored[here].view(np.int16)
+        else:
+            entry[name].view(-1).numpy()[there] = stored[here]
 
 
 def restore(kind: Kind, fields: Fields, span: Span, block: int, entry: Mapping[str, Any]) -> None:
     """Set a span's moments in its record from `entry`, which `check` has passed: unchanged where it is of the record's
     format, else each value to the nearest."""
-    here, there = slice(span.offset, span.offset + span.length), slice(span.start, span.start + span.length)
-    blocks = slice(span.start // QUANTUM, -(-there.stop // QUANTUM))
+    here = slice(span.offset, span.offset + span.length)
     for name in moments_of(kind):
-        stored, tensor = getattr(fields, name), entry[name].detach()
-        scaled = _SCALED.get(tensor.dtype)
-        scale = flat(entry[f"{name}_scale"])[blocks] if scaled else None
-        if scaled == stored.dtype:
-            values = tensor.to("cpu").contiguous().view(-1).numpy()[there]
-        else:
-            part = tensor.contiguous().view(-1)[there].to("cpu")
-            values = opened(part.numpy(), scale) if scaled else flat(part)
-            values, scale = closed(values, stored.dtype)
-        stored[here] = values
+        stored = getattr(fields, name)
+        if f"{name}_8bit" in entry:
+            codes = _part(entry[f"{name}_8bit"], span).numpy()
+            scale = flat(entry[f"{name}_scale"])[_blocks(span)]
+            if stored.dtype != codes.dtype:
+                codes, scale = closed(opened(codes, scale, span.start), stored.dtype)
+            stored[here] = codes
+        else:  # a bfloat16 value is its own nearest
+            stored[here], scale = closed(flat(_part(entry[name], span)), stored.dtype)
         if kind.state_dtype == "int8":
             getattr(fields, f"{name}_scale")[block : block + scale.size] = scale
 
 
-def _raw(tensor: torch.Tensor, dtype: np.dtype) -> np.ndarray:
-    """A contiguous host tensor's elements as the record has them, flat."""
-    flattened = tensor.view(-1)
-    return flattened.view(torch.int16).numpy().view(np.uint16) if dtype == np.uint16 else flattened.numpy()
+def _part(tensor: torch.Tensor, span: Span) -> torch.Tensor:
+    """A span's elements, in host memory."""
+    return tensor.detach().contiguous().view(-1)[span.start : span.start + span.length].to("cpu")
+
+
+def _blocks(span: Span) -> slice:
+    """A span's scales among those of its parameter."""
+    return slice(span.start // QUANTUM, -(-(span.start + span.length) // QUANTUM))
