@@ -186,11 +186,11 @@ def _resume_weight(engine: Engine, part: Partition, span: Span, fields) -> None:
     parameter = engine.tracked[span.parameter].parameter
     here = slice(span.offset, span.offset + span.length)
     if part.dtype == "float16":
-        values = torch.from_numpy(fields.master[here].copy()).to(torch.float16)
+        values = torch.from_numpy(fields.master[here]).to(torch.float16)
     elif part.dtype == "bfloat16":
-        values = torch.from_numpy(fields.weight[here].view(np.int16).copy()).view(torch.bfloat16)
+        values = torch.from_numpy(fields.weight[here].view(np.int16)).view(torch.bfloat16)
     else:
-        values = torch.from_numpy(fields.weight[here].copy())
+        values = torch.from_numpy(fields.weight[here])
     with torch.no_grad():
         if parameter.is_contiguous():
             parameter.detach().view(-1)[span.start : span.start + span.length].copy_(values)

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    import torch
 
 _UNITS = {"": 1, "B": 1} | {
     prefix + unit: base**power for power, prefix in enumerate("KMGT", start=1) for unit, base in (("B", 1000), ("iB", 1024))
@@ -92,6 +96,28 @@ class OffloadPolicy:
     state_dtype: Literal["float32", "bfloat16", "int8"] = "float32"
     """What the moments are kept in. "bfloat16" and "int8" (a scale for each 256 elements) take a half and a quarter of the
     bytes, and are other algorithms than AdamW: `verify` shows by how much they differ for a model."""
+
+    why: str = field(default="", compare=False)
+    """Where the policy was chosen by `auto`: what was measured, and what followed from it."""
+
+    @classmethod
+    def auto(
+        cls,
+        parameters: Iterable[torch.Tensor],
+        *,
+        directory: str | os.PathLike[str] | None = None,
+        ram_budget: int | str | None = None,
+        durability: Literal["step", "checkpoint"] = "step",
+        seconds: float = 30.0,
+    ) -> OffloadPolicy:
+        """A policy for `parameters`: RAM where their state fits into `ram_budget` (None: half of what is free), else disk,
+        with partition size, depth, threads and chunk measured on files in `directory`, in about `seconds`.
+
+        `.why` says what was seen. Raises ValueError where the state does not fit and there is no directory.
+        """
+        from offload_lab.auto import choose  # it measures with an optimizer, which takes a policy
+
+        return choose(parameters, directory, ram_budget, durability, seconds)
 
     def __post_init__(self) -> None:
         self._one_of("tier", "ram", "disk")

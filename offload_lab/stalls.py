@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from offload_lab.trace import Event
 
@@ -61,7 +62,7 @@ def attribute(events: Sequence[Event], start: float, end: float) -> dict[str, fl
     last_update = max((right for _, right in running["update"]), default=start)
     points = sorted({start, end, *(t for spans in running.values() for span in spans for t in span)})
     at = dict.fromkeys(LANES, 0)
-    for left, right in zip(points, points[1:], strict=False):
+    for left, right in pairwise(points):
         active = set()
         for kind, spans in running.items():
             while at[kind] < len(spans) and spans[at[kind]][1] <= left:
