@@ -110,3 +110,16 @@ def _part(tensor: torch.Tensor, span: Span) -> torch.Tensor:
 def _blocks(span: Span) -> slice:
     """A span's scales among those of its parameter."""
     return slice(span.start // QUANTUM, -(-(span.start + span.length) // QUANTUM))
+
+
+def as_float32(entry: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    """The moments of an entry of any format, as float32 host tensors of the parameter's shape."""
+    values = {}
+    for name in ("exp_avg", "exp_avg_sq", "max_exp_avg_sq"):
+        if f"{name}_8bit" in entry:
+            codes = entry[f"{name}_8bit"].detach().to("cpu").contiguous()
+            opened_codes = opened(codes.view(-1).numpy(), flat(entry[f"{name}_scale"]))
+            values[name] = torch.from_numpy(opened_codes).view(codes.shape)
+        elif name in entry:
+            values[name] = entry[name].detach().to("cpu", torch.float32)
+    return values

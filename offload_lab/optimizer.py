@@ -22,6 +22,7 @@ from offload_lab.groups import check_group, check_overlap, without_duplicates
 from offload_lab.pipeline import uninterrupted
 from offload_lab.policy import OffloadPolicy
 from offload_lab.trace import Recorder
+from offload_lab.verify import Verdict, verify_optimizer
 
 _SETTINGS = ("lr", "betas", "eps", "weight_decay", "maximize")
 _live: weakref.WeakValueDictionary[str, OffloadAdam] = weakref.WeakValueDictionary()
@@ -293,6 +294,15 @@ class OffloadAdam(Optimizer):
         if self._engine is None or self._engine.closed is not None:
             return f"{groups}\nclosed" if self._engine is not None else groups
         return f"{groups}\n{report.text(report.stats(self._engine))}"
+
+    def verify(self, model: torch.nn.Module, batch_or_loss: Any, steps: int = 5) -> Verdict:
+        """Go on from here for `steps` steps, on copies, beside `torch.optim` and float64, and say how far apart they are.
+
+        `model` has this optimizer's parameters; `batch_or_loss` is what `offload_lab.verify` takes. Neither the model nor
+        this optimizer is changed. Raises ValueError where a parameter is not the model's, or where there is no gradient.
+        """
+        self.wait()
+        return verify_optimizer(self, self._usable().policy, model, batch_or_loss, steps)
 
     @property
     def trace(self) -> Recorder:
