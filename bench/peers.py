@@ -51,7 +51,7 @@ def python() -> str:
     """The interpreter of the peers' environment, which is made first where it is missing. Raises PeerMissing."""
     lacking = [name for name in ("g++", "ninja") if shutil.which(name) is None]
     if lacking:
-        raise PeerMissing(f"DeepSpeed compiles its operations: {' and '.join(lacking)} missing (apt-get install g++ ninja-build)")
+        raise PeerMissing(f"DeepSpeed compiles its operations, and {' and '.join(lacking)} is missing (g++, ninja-build)")
     interpreter = folder() / "bin" / "python"
     if not (folder() / ".ready").exists():
         print(f"making the peers' environment in {folder()}: a few minutes and 1 GB, once", file=sys.stderr)

@@ -4,6 +4,7 @@ from offload_lab.optimizer import OffloadAdam, OffloadAdamW
 from offload_lab.policy import OffloadPolicy
 from offload_lab.storage.direct_io import StorageError
 from offload_lab.storage.lock import DirectoryInUse
+from offload_lab.verify import Verdict, verify
 
-__all__ = ["DirectoryInUse", "OffloadAdam", "OffloadAdamW", "OffloadPolicy", "StorageError"]
+__all__ = ["DirectoryInUse", "OffloadAdam", "OffloadAdamW", "OffloadPolicy", "StorageError", "Verdict", "verify"]
 __version__ = "0.1.0"

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from offload_lab import entries
 from offload_lab.engine import Engine
 from offload_lab.halves import flat, join_words, low_halves, split_words, words_of
 from offload_lab.partition import Partition, Span
 from offload_lab.storage.direct_io import StorageError
 from offload_lab.storage.manifest import Manifest
-
-_MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
 def _host_weight(engine: Engine, number: int) -> torch.Tensor:
@@ -31,33 +30,33 @@ def export(engine: Engine) -> dict[int, dict[str, torch.Tensor]]:
     stepped = {number: tracked for number, tracked in enumerate(engine.tracked) if tracked.step}
     state: dict[int, dict[str, torch.Tensor]] = {}
     for number, tracked in stepped.items():
-        names = _MOMENTS if tracked.dtype == "float32" else (*_MOMENTS, "master")
         shape = tracked.parameter.shape
-        state[number] = {"step": torch.tensor(float(tracked.step))}
-        state[number] |= {name: torch.zeros(shape, dtype=torch.float32) for name in names}
+        state[number] = {"step": torch.tensor(float(tracked.step)), **entries.empty(engine.kind(number), shape)}
+        if tracked.dtype != "float32":
+            state[number]["master"] = torch.zeros(shape, dtype=torch.float32)
     scratch = engine.scratch()
     for part in engine.partitions:
-        wanted = [span for span in part.spans if span.parameter in stepped]
+        blocks = part.first_blocks()
+        wanted = [(span, block) for span, block in zip(part.spans, blocks, strict=False) if span.parameter in stepped]
         if wanted:
             fields = engine.fields(part, engine.load(part.index, scratch))
-            for span in wanted:
+            for span, block in wanted:
+                entries.export(part.kind, fields, span, block, state[span.parameter])
                 _export_span(engine, part, span, fields, state[span.parameter])
     return state
 
 
 def _export_span(engine: Engine, part: Partition, span: Span, fields, into: dict[str, torch.Tensor]) -> None:
     here, there = slice(span.offset, span.offset + span.length), slice(span.start, span.start + span.length)
-    for name, values in zip(_MOMENTS, fields, strict=False):
-        into[name].view(-1).numpy()[there] = values[here]
     if part.dtype == "float32":
         return
     tracked = engine.tracked[span.parameter]
     weight = _host_weight(engine, span.parameter)
     if part.dtype == "bfloat16":
-        rest = np.zeros(span.length, np.uint16) if tracked.edited() else fields[2][here]
+        rest = np.zeros(span.length, np.uint16) if tracked.edited() else fields.master[here]
         master = join_words(words_of(weight)[there], rest)
     else:
-        held, current = fields[2][here], weight.view(-1).numpy()[there]
+        held, current = fields.master[here], weight.view(-1).numpy()[there]
         with np.errstate(over="ignore"):
             master = np.where(held.astype(np.float16) == current, held, current.astype(np.float32))
     into["master"].view(-1).numpy()[there] = master
@@ -67,17 +66,14 @@ def check(engine: Engine, state: Mapping[int, Mapping[str, Any]]) -> None:
     """Raises ValueError naming the parameter when `state` does not fit; nothing has been changed then."""
     for number, entry in state.items():
         tracked = engine.tracked[number]
-        if "max_exp_avg_sq" in entry:
-            raise ValueError(f"the checkpoint of {tracked.name} is of amsgrad=True, which OffloadAdamW does not support")
-        for name in ("step", *_MOMENTS):
-            if name not in entry:
-                raise ValueError(f"the checkpoint of {tracked.name} has no {name!r}; is it of an Adam or AdamW optimizer?")
-        for name in (*_MOMENTS, "master"):
-            if name in entry and tuple(entry[name].shape) != tuple(tracked.parameter.shape):
-                raise ValueError(
-                    f"the checkpoint's {name} of {tracked.name} has shape {tuple(entry[name].shape)}, "
-                    f"the parameter has {tuple(tracked.parameter.shape)}"
-                )
+        if "step" not in entry:
+            raise ValueError(f"the checkpoint of {tracked.name} has no 'step'; is it of an Adam or AdamW optimizer?")
+        entries.check(engine.kind(number), entry, tracked.parameter.shape, tracked.name)
+        if "master" in entry and tuple(entry["master"].shape) != tuple(tracked.parameter.shape):
+            raise ValueError(
+                f"the checkpoint's master of {tracked.name} has shape {tuple(entry['master'].shape)}, "
+                f"the parameter has {tuple(tracked.parameter.shape)}"
+            )
 
 
 def restore(engine: Engine, state: Mapping[int, Mapping[str, Any]]) -> None:
@@ -110,8 +106,11 @@ def _restore(engine: Engine, state: Mapping[int, Mapping[str, Any]]) -> list[int
         record = (scratch if resident is None else resident)[: engine.record_bytes(part)]
         record.fill(0)
         fields = engine.fields(part, record)
-        for span in part.spans:
-            _restore_span(engine, part, span, fields, state.get(span.parameter))
+        for span, block in zip(part.spans, part.first_blocks(), strict=False):
+            entry = state.get(span.parameter)
+            if entry is not None:
+                entries.restore(part.kind, fields, span, block, entry)
+            _restore_span(engine, part, span, fields, entry)
         if engine.files is not None and (resident is None or engine.policy.keeps_weights):
             engine.files.write(part.index, record)
             written.append(part.index)
@@ -129,18 +128,15 @@ def _restore(engine: Engine, state: Mapping[int, Mapping[str, Any]]) -> list[int
 def _restore_span(engine: Engine, part: Partition, span: Span, fields, entry: Mapping[str, Any] | None) -> None:
     here, there = slice(span.offset, span.offset + span.length), slice(span.start, span.start + span.length)
     weight = _host_weight(engine, span.parameter)
-    if entry is not None:
-        for name, values in zip(_MOMENTS, fields, strict=False):
-            values[here] = flat(entry[name])[there]
     if part.dtype == "float16":
         # The loop itself takes the weight where the master does not round to it.
         master = entry.get("master") if entry is not None else None
-        fields[2][here] = flat(weight if master is None else master)[there]
+        fields.master[here] = flat(weight if master is None else master)[there]
         return
     if part.dtype == "bfloat16" and entry is not None and "master" in entry:
-        fields[2][here] = low_halves(entry["master"], weight, span)
+        fields.master[here] = low_halves(entry["master"], weight, span)
     if engine.policy.keeps_weights:
-        mirror = fields[-1]
+        mirror = fields.weight
         mirror[here] = (flat(weight) if part.dtype == "float32" else words_of(weight))[there]
 
 
@@ -190,11 +186,11 @@ def _resume_weight(engine: Engine, part: Partition, span: Span, fields) -> None:
     parameter = engine.tracked[span.parameter].parameter
     here = slice(span.offset, span.offset + span.length)
     if part.dtype == "float16":
-        values = torch.from_numpy(fields[2][here]).to(torch.float16)
+        values = torch.from_numpy(fields.master[here]).to(torch.float16)
     elif part.dtype == "bfloat16":
-        values = torch.from_numpy(fields[-1][here].view(np.int16)).view(torch.bfloat16)
+        values = torch.from_numpy(fields.weight[here].view(np.int16)).view(torch.bfloat16)
     else:
-        values = torch.from_numpy(fields[-1][here])
+        values = torch.from_numpy(fields.weight[here])
     with torch.no_grad():
         if parameter.is_contiguous():
             parameter.detach().view(-1)[span.start : span.start + span.length].copy_(values)

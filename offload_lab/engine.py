@@ -13,13 +13,13 @@ import numpy as np
 import torch
 
 from offload_lab import gradients, kernels, update
-from offload_lab.partition import Partition, cut
+from offload_lab.partition import Kind, Partition, cut, size_of
 from offload_lab.policy import OffloadPolicy
 from offload_lab.records import Records
 from offload_lab.residency import partition_size, place
 from offload_lab.stepping import Stepping
 from offload_lab.storage.files import StateFiles
-from offload_lab.storage.manifest import Manifest
+from offload_lab.storage.manifest import Manifest, described_kind
 from offload_lab.trace import Recorder
 
 
@@ -30,6 +30,7 @@ class Tracked:
     parameter: torch.Tensor
     name: str
     dtype: str
+    amsgrad: bool = False
     step: int = 0
     seen: tuple[int, int] | None = None
     """Version counter and address after our own last write; anything else means that somebody edited the weight."""
@@ -74,8 +75,9 @@ class Engine:
 
     # --- building -------------------------------------------------------------------------------------------------
 
-    def follow(self, parameters: Iterable[tuple[torch.Tensor, str]]) -> None:
-        """Take up more parameters. Those that need no gradient get state only once they have one.
+    def follow(self, parameters: Iterable[tuple[torch.Tensor, str, bool]]) -> None:
+        """Take up more parameters: each with its name and whether its group is of amsgrad. Those that need no gradient get
+        state only once they have one.
 
         The first call of an engine that resumes takes over the partitions that its directory holds, however they were cut.
         """
@@ -83,14 +85,22 @@ class Engine:
         first = len(self.tracked)
         parameters = list(parameters)
         if self.policy.gradients == "float32":
-            for parameter, name in parameters:
+            for parameter, name, _ in parameters:
                 gradients.accumulate_in_float32(parameter, name)
-        self.tracked += [Tracked(parameter, name, gradients.DTYPES[parameter.dtype]) for parameter, name in parameters]
+        self.tracked += [
+            Tracked(parameter, name, gradients.DTYPES[parameter.dtype], amsgrad) for parameter, name, amsgrad in parameters
+        ]
         try:
+            for tracked in self.tracked[first:]:
+                if tracked.amsgrad and self.policy.state_dtype == "int8":
+                    raise ValueError(
+                        f"{tracked.name} is of amsgrad=True: a maximum rounded to 8 bits again at each step creeps away, "
+                        'so state_dtype="int8" has no amsgrad. Use "bfloat16" or "float32".'
+                    )
             found = self.files.found if self.files is not None else None
             if found is not None and not self.partitions:
                 held = found.recorded(self.described(), [t.name for t in self.tracked], str(self.files.directory))
-                self._size = max((part.numel for part in held), default=0)
+                self._size = max(map(size_of, held), default=0)
                 self._install(held)
             wanted = range(first, len(self.tracked))
             needing = [number for number in wanted if self.tracked[number].parameter.requires_grad]
@@ -101,7 +111,7 @@ class Engine:
 
     def provide(self, numbers: Sequence[int]) -> None:
         """Give state to parameters that have none yet: cut partitions, reserve files, allocate RAM. All zero at first."""
-        shapes = [(number, self.tracked[number].parameter.numel(), self.tracked[number].dtype) for number in numbers]
+        shapes = [(number, self.tracked[number].parameter.numel(), self.kind(number)) for number in numbers]
         if not self._size:
             self._size = partition_size(sum(numel for _, numel, _ in shapes), self.policy)
         self._install(cut(shapes, self._size, first_index=len(self.partitions)))
@@ -167,8 +177,16 @@ class Engine:
         )
 
     def described(self) -> list[dict]:
-        """Shape and dtype of each parameter, as a manifest has them."""
-        return [{"shape": list(t.parameter.shape), "dtype": t.dtype} for t in self.tracked]
+        """Shape and kind of each parameter, as a manifest has them."""
+        return [
+            {"shape": list(tracked.parameter.shape), **described_kind(self.kind(number))}
+            for number, tracked in enumerate(self.tracked)
+        ]
+
+    def kind(self, number: int) -> Kind:
+        """What records hold of parameter `number`."""
+        tracked = self.tracked[number]
+        return Kind(tracked.dtype, self.policy.state_dtype, tracked.amsgrad)
 
     # --- state for checkpoint.py ----------------------------------------------------------------------------------
 

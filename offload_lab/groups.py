@@ -20,9 +20,12 @@ def without_duplicates(group: dict[str, Any]) -> dict[str, Any]:
 
 def check_group(group: dict[str, Any]) -> None:
     """Raises ValueError naming the setting that is out of range or not supported."""
-    for name in ("amsgrad", "capturable", "differentiable"):
+    for name in ("capturable", "differentiable"):
         if group[name]:
             raise ValueError(f"{name}=True is not supported by OffloadAdamW; leave it out, or use torch.optim.AdamW")
+    for name, value in (("lr", group["lr"]), ("betas[0]", group["betas"][0]), ("betas[1]", group["betas"][1])):
+        if isinstance(value, torch.Tensor) and value.numel() != 1:
+            raise ValueError(f"Tensor {name} must be 1-element, not of shape {tuple(value.shape)}")
     if not float(group["lr"]) >= 0.0:
         raise ValueError(f"Invalid learning rate: {group['lr']}")
     if not float(group["eps"]) >= 0.0:

@@ -1,7 +1,7 @@
 """Moments in fewer than 32 bits, as whole arrays: what checkpoints, the uncompiled loops and `verify` need of them.
 
 The same numbers, bit for bit, as `compiled_moments.py`, which says what the formats are and why rounding is random.
-Arrays are those of one span; it begins at a multiple of QUANTUM of its parameter, so its first block is a whole one.
+Arrays are those of one span. In a record of 8-bit moments it begins with a whole block.
 """
 
 from __future__ import annotations
@@ -24,13 +24,16 @@ def hashed(seed: int, start: int, count: int) -> np.ndarray:
     return x ^ (x >> np.uint32(16))
 
 
-def opened(stored: np.ndarray, scale: np.ndarray | None) -> np.ndarray:
-    """A stored moment as float32. uint16 holds bfloat16; int8 and uint8 have a `scale` for each QUANTUM elements."""
+def opened(stored: np.ndarray, scale: np.ndarray | None, start: int = 0) -> np.ndarray:
+    """A stored moment as float32. uint16 holds bfloat16; int8 and uint8 have a `scale` for each QUANTUM elements.
+
+    `start` is the first element's place in its parameter: the first block is the one that it lies in."""
     if stored.dtype == np.float32:
         return stored.copy()
     if stored.dtype == np.uint16:
         return (stored.astype(np.uint32) << np.uint32(16)).view(np.float32)
-    units = np.repeat(scale, QUANTUM)[: stored.size]
+    skipped = start % QUANTUM
+    units = np.repeat(scale, QUANTUM)[skipped : skipped + stored.size]
     if stored.dtype == np.uint8:
         return units * _fourth(stored)
     return np.where(stored < 0, -(units * _squared(stored)), units * _squared(stored))

@@ -23,9 +23,15 @@ from offload_lab.groups import check_group, check_overlap, without_duplicates
 from offload_lab.pipeline import uninterrupted
 from offload_lab.policy import OffloadPolicy
 from offload_lab.trace import Recorder
+from offload_lab.verify import Verdict, verify_optimizer
 
 _SETTINGS = ("lr", "betas", "eps", "weight_decay", "maximize")
 _live: weakref.WeakValueDictionary[str, OffloadAdam] = weakref.WeakValueDictionary()
+
+
+def _as_was(old: Any, new: float) -> Any:
+    """`new` as a setting, in place where it is a tensor that somebody may hold."""
+    return old.fill_(new) if isinstance(old, torch.Tensor) else new
 
 
 class OffloadAdam(Optimizer):
@@ -33,9 +39,9 @@ class OffloadAdam(Optimizer):
 
     Arguments and defaults are torch's; `foreach`, `fused` and `capturable` choose among torch's own kernels and `foreach`
     and `fused` are accepted and ignored here. Raises TypeError for a parameter whose state can't be kept (complex,
-    float64, sparse), ValueError for a setting that is out of range, contradictory or not supported (`amsgrad`,
-    `capturable`, `differentiable`), DirectoryInUse where another optimizer works in the directory, StorageError where the
-    disk refuses. A step whose gradients are not all finite changes nothing, warns, and counts in
+    float64, sparse), ValueError for a setting that is out of range, contradictory or not supported (`capturable`,
+    `differentiable`; `amsgrad` with moments in 8 bits), DirectoryInUse where another optimizer works in the directory,
+    StorageError where the disk refuses. A step whose gradients are not all finite changes nothing, warns, and counts in
     `stats()["skipped_steps"]`.
     """
 
@@ -83,7 +89,7 @@ class OffloadAdam(Optimizer):
         myself = weakref.ref(self)  # the engine must not keep the optimizer alive, or it would never be collected
         engine = Engine(policy, lambda: myself()._describe_groups())
         try:
-            engine.follow([(parameter, name) for name, parameter in self._named()])
+            engine.follow(self._followed())
             if engine.files is not None and engine.files.found is not None:
                 checkpoint.resume(engine, engine.files.found)
                 self._apply_groups(engine.files.found.groups)
@@ -113,8 +119,7 @@ class OffloadAdam(Optimizer):
                 gradients.check_parameter(parameter, name)
             if self._engine is not None:
                 check_overlap(self._named())
-                names = self._named()[len(self._engine.tracked) :]
-                self._engine.follow([(parameter, name) for name, parameter in names])
+                self._engine.follow(self._followed()[len(self._engine.tracked) :])
                 if self._engine.stepping.backward is not None:
                     self._engine.stepping.backward.follow()
         except BaseException:
@@ -132,6 +137,11 @@ class OffloadAdam(Optimizer):
             for i, parameter in enumerate(group["params"])
         ]
 
+    def _followed(self) -> list[tuple[torch.Tensor, str, bool]]:
+        """Every parameter in order as the engine follows it: with its name, and whether its group is of amsgrad."""
+        kinds = [bool(group["amsgrad"]) for group in self.param_groups for _ in group["params"]]
+        return [(parameter, name, kind) for (name, parameter), kind in zip(self._named(), kinds, strict=True)]
+
     def _describe_groups(self) -> list[dict[str, Any]]:
         return [
             {
@@ -148,10 +158,10 @@ class OffloadAdam(Optimizer):
     def _apply_groups(self, saved: list[dict[str, Any]]) -> None:
         for group, settings in zip(self.param_groups, saved, strict=False):
             for name, value in settings.items():
-                if name == "lr" and isinstance(group["lr"], torch.Tensor):
-                    group["lr"].fill_(value)
+                if name == "betas":
+                    group[name] = tuple(_as_was(old, new) for old, new in zip(group[name], value, strict=True))
                 else:
-                    group[name] = tuple(value) if name == "betas" else value
+                    group[name] = _as_was(group[name], value)
 
     def _take_over(self, directory: Path) -> None:
         """Close an optimizer of this process that works in `directory`, where it is plainly the one being replaced: it has
@@ -271,9 +281,13 @@ class OffloadAdam(Optimizer):
             raise ValueError(f"the checkpoint has {len(packed)} parameters, this optimizer has {len(engine.tracked)}")
         state = {place: state_dict["state"][key] for place, key in enumerate(packed) if key in state_dict["state"]}
         checkpoint.check(engine, state)
-        for group in state_dict["param_groups"]:
-            if group.get("amsgrad"):
-                raise ValueError("the checkpoint is of amsgrad=True, which OffloadAdamW does not support")
+        built = [bool(group["amsgrad"]) for group in self.param_groups]
+        for number, (group, amsgrad) in enumerate(zip(state_dict["param_groups"], built, strict=False)):
+            if bool(group.get("amsgrad", amsgrad)) != amsgrad:
+                raise ValueError(
+                    f"group {number} of the checkpoint is of amsgrad={not amsgrad}, this optimizer's was built with "
+                    f"amsgrad={amsgrad}, and its state has no room for another kind. Build it with amsgrad={not amsgrad}."
+                )
         super().load_state_dict({**state_dict, "state": {}})
         for number, group in enumerate(self.param_groups):
             missing = [name for name in self.defaults if name not in group]
@@ -283,6 +297,7 @@ class OffloadAdam(Optimizer):
                     stacklevel=2,
                 )
                 group.update({name: self.defaults[name] for name in missing})
+            group["amsgrad"] = built[number]  # where the checkpoint does not say it, the group's own, not the default
         uninterrupted(lambda: checkpoint.restore(engine, state))
 
     # --- looking and closing --------------------------------------------------------------------------------------
@@ -303,6 +318,15 @@ class OffloadAdam(Optimizer):
         if self._engine is None or self._engine.closed is not None:
             return f"{groups}\nclosed" if self._engine is not None else groups
         return f"{groups}\n{report.text(report.stats(self._engine))}"
+
+    def verify(self, model: torch.nn.Module, batch_or_loss: Any, steps: int = 5) -> Verdict:
+        """Go on from here for `steps` steps, on copies, beside `torch.optim` and float64, and say how far apart they are.
+
+        `model` has this optimizer's parameters; `batch_or_loss` is what `offload_lab.verify` takes. Neither the model nor
+        this optimizer is changed. Raises ValueError where a parameter is not the model's, or where there is no gradient.
+        """
+        self.wait()
+        return verify_optimizer(self, self._usable().policy, model, batch_or_loss, steps)
 
     @property
     def trace(self) -> Recorder:

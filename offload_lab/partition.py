@@ -156,6 +156,13 @@ def most_elements(kind: Kind, size: int) -> int:
     return fitting if kind.state_dtype != "int8" else max(QUANTUM, fitting)
 
 
+def size_of(part: Partition) -> int:
+    """The size for which `most_elements` allows `part`: what buffers must be made for when partitions are given."""
+    if not part.amsgrad and part.state_dtype != "int8":
+        return part.numel
+    return -(-(16 * part.numel + 64) // 12)
+
+
 def cut(parameters: Sequence[tuple[int, int, str | Kind]], size: int, first_index: int = 0) -> list[Partition]:
     """Cut `(parameter number, elements, kind or dtype)` into partitions of at most `size` elements, in the order given.
 

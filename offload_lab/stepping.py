@@ -62,6 +62,11 @@ class Stepping:
                     f"{tracked.name} was {tracked.dtype} when this optimizer was built and is "
                     f"{tracked.parameter.dtype} now; convert the model first, then build the optimizer"
                 )
+            if bool(group["amsgrad"]) != tracked.amsgrad:
+                raise RuntimeError(
+                    f"amsgrad of {tracked.name} was {tracked.amsgrad} when its state was made and is {group['amsgrad']} now; "
+                    "it can't change: save state_dict() and build another optimizer"
+                )
             views[number] = HostView(tracked.parameter, gradient)
             groups[number] = group
         kernel = self.engine.kernel

@@ -10,10 +10,29 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from offload_lab.partition import Partition, Span
+from offload_lab.partition import QUANTUM, Kind, Partition, Span
 from offload_lab.storage.direct_io import StorageError
 
 FORMAT = 1
+
+
+def described_kind(kind: Kind) -> dict[str, Any]:
+    """A record's kind as a manifest has it: what is not said is float32 moments without amsgrad."""
+    named: dict[str, Any] = {"dtype": kind.dtype}
+    if kind.state_dtype != "float32":
+        named["state_dtype"] = kind.state_dtype
+    if kind.amsgrad:
+        named["amsgrad"] = True
+    return named
+
+
+def _kind(described: dict[str, Any]) -> Kind:
+    return Kind(described["dtype"], described.get("state_dtype", "float32"), described.get("amsgrad", False))
+
+
+def _readable(described: dict[str, Any]) -> str:
+    more = [f"{name}={described[name]}" for name in ("state_dtype", "amsgrad") if name in described]
+    return " ".join([described["dtype"], str(described["shape"]), *more])
 
 
 @dataclass
@@ -25,7 +44,7 @@ class Manifest:
     slots: list[int | None]
     parameter_steps: list[int]
     parameters: list[dict[str, Any]]
-    """Shape and dtype of each parameter, in the optimizer's order."""
+    """Shape and kind of each parameter, in the optimizer's order."""
     partitions: list[list[Any]]
     """Index, dtype and spans of each partition."""
     groups: list[dict[str, Any]]
@@ -45,25 +64,29 @@ class Manifest:
             )
         for name, held, mine in zip(names, self.parameters, parameters, strict=True):
             if held != mine:
-                raise ValueError(
-                    f"{where!r} holds {name} as {held['dtype']} {held['shape']}, here it is {mine['dtype']} {mine['shape']}"
-                )
+                raise ValueError(f"{where!r} holds {name} as {_readable(held)}, here it is {_readable(mine)}")
         partitions = []
         covered = [0] * len(parameters)
         try:
             for index, dtype, rows in self.partitions:
-                spans, offset = [], 0
+                spans, offset, kinds = [], 0, set()
                 for number, start, length in rows:
                     mine = parameters[number]
                     fits = start == covered[number] and 0 < length <= prod(mine["shape"]) - start
                     if number < 0 or not fits or mine["dtype"] != dtype:
                         raise ValueError(f"partition {index} does not fit {names[number]}")
                     spans.append(Span(number, start, length, offset))
+                    kinds.add(_kind(mine))
                     covered[number] += length
                     offset += length
-                if index != len(partitions) or not spans:
+                if index != len(partitions) or not kinds:
                     raise ValueError(f"partition {index} is out of order or empty")
-                partitions.append(Partition(index, dtype, tuple(spans)))
+                if len(kinds) > 1:
+                    raise ValueError(f"partition {index} holds parameters of several kinds")
+                kind = kinds.pop()
+                if kind.state_dtype == "int8" and any(span.start % QUANTUM for span in spans):
+                    raise ValueError(f"partition {index} is cut within a block of {QUANTUM} elements")
+                partitions.append(Partition(index, dtype, tuple(spans), kind.state_dtype, kind.amsgrad))
             halves = [n for n, done in enumerate(covered) if 0 < done < prod(parameters[n]["shape"])]
             counts = len(self.slots) == len(partitions) and len(self.parameter_steps) == len(parameters)
             if halves or not counts or not set(self.slots) <= {None, 0, 1}:
