@@ -36,7 +36,7 @@ def config(mode: str, folder: str) -> dict:
             "nvme_path": folder,
             "pipeline_read": True,
             "pipeline_write": True,
-            "buffer_count": 5,
+            "buffer_count": 16,  # the least with which its pipelining runs: state and gradient of three groups at once
         }
         zero["sub_group_size"] = 32 << 20
     aio = {"block_size": 2 << 20, "queue_depth": 32, "thread_count": 2, "single_submit": False, "overlap_events": True}
