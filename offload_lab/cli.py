@@ -101,6 +101,49 @@ def plan(
     typer.echo("\n\n".join(map(str, plans)))
 
 
+@app.command()
+def inspect(
+    directory: Annotated[Path, typer.Argument(help="A directory of OffloadPolicy(directory=…).")],
+    verify: Annotated[bool, typer.Option("--verify", help="Read all of the newest step and check every checksum.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Say what a directory of optimizer state holds, and who uses it. Changes nothing; exit code 1 where it is damaged."""
+    from offload_lab.inspect import inspect as look
+
+    try:
+        found = look(directory, verify)
+    except FileNotFoundError as error:
+        _refuse(str(error))
+    typer.echo(found.as_json() if as_json else found.text())
+    if not found.ok:
+        raise typer.Exit(1)
+
+
+@app.command()
+def clean(
+    directory: Annotated[Path, typer.Argument(help="A directory of OffloadPolicy(directory=…), or one above several.")],
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Delete the optimizer state of runs that are over. What a live run holds, and files of others, are left alone."""
+    from offload_lab.inspect import clean as clear
+    from offload_lab.inspect import leftovers
+    from offload_lab.storage.lock import DirectoryInUse
+
+    try:
+        found = leftovers(directory)
+        if not found:
+            typer.echo(f"nothing to delete in {str(directory)!r}: no optimizer state of a run that is over")
+            return
+        for path, nbytes in found.items():
+            typer.echo(f"{nbytes:>16,} bytes  {path}")
+        if not yes:
+            typer.confirm(f"Delete these {len(found)} files? A run that was to be resumed from them cannot be", abort=True)
+        files, nbytes = clear(directory)
+    except (FileNotFoundError, DirectoryInUse) as error:
+        _refuse(str(error))
+    typer.echo(f"{files} files deleted, {nbytes:,} bytes freed")
+
+
 def _refuse(message: str) -> Any:
     typer.echo(message, err=True)
     raise typer.Exit(2)

@@ -28,6 +28,32 @@ def boot_id() -> str:
         return "unknown"
 
 
+def _owner(descriptor: int) -> str:
+    """Who wrote himself into a lock file."""
+    try:
+        owner = json.loads(os.pread(descriptor, 4096, 0))
+        if owner["pid"] == os.getpid() and owner["boot_id"] == boot_id():
+            return f"another optimizer of this process (pid {os.getpid()})"
+        return f"process {owner['pid']} on {owner['host']}"
+    except (ValueError, KeyError, TypeError):
+        return "another process"
+
+
+def holder(path: Path) -> str | None:
+    """Who holds the lock file at `path`, or None; without a trace, and without waiting."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return None
+    except BlockingIOError:
+        return _owner(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 class DirectoryLock:
     """Held from construction to `close()` or the end of the process, whichever way it ends (`kill -9` too).
 
@@ -46,11 +72,11 @@ class DirectoryLock:
                     break
                 os.close(self._fd)
         except BlockingIOError:
-            holder = self._holder()
+            who = _owner(self._fd)
             os.close(self._fd)
             self._fd = -1
             raise DirectoryInUse(
-                f"the directory {str(path.parent)!r} is in use by {holder}. "
+                f"the directory {str(path.parent)!r} is in use by {who}. "
                 "Close that optimizer (close(), or leave its `with` block), stop that process, or choose another directory=."
             ) from None
         owner = {"pid": os.getpid(), "boot_id": boot_id(), "host": platform.node(), "since": round(time.time())}
@@ -64,15 +90,6 @@ class DirectoryLock:
             return os.path.samestat(os.fstat(self._fd), os.stat(self.path))
         except FileNotFoundError:
             return False
-
-    def _holder(self) -> str:
-        try:
-            owner = json.loads(os.pread(self._fd, 4096, 0))
-            if owner["pid"] == os.getpid() and owner["boot_id"] == boot_id():
-                return f"another optimizer of this process (pid {os.getpid()})"
-            return f"process {owner['pid']} on {owner['host']}"
-        except (ValueError, KeyError, TypeError):
-            return "another process"
 
     def close(self) -> None:
         """Unlock. In a forked child this does nothing: the lock is the parent's."""
