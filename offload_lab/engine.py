@@ -83,6 +83,10 @@ class Engine:
         """
         self.wait()
         first = len(self.tracked)
+        parameters = list(parameters)
+        if self.policy.gradients == "float32":
+            for parameter, name, _ in parameters:
+                gradients.accumulate_in_float32(parameter, name)
         self.tracked += [
             Tracked(parameter, name, gradients.DTYPES[parameter.dtype], amsgrad) for parameter, name, amsgrad in parameters
         ]

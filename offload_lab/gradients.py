@@ -1,7 +1,8 @@
-"""The gradients of one step: which parameters have one, whether the loop can use it, whether it is finite."""
+"""The gradients of one step: whether the loop can use them, whether they are finite, how long they are as one vector."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 import torch
@@ -33,6 +34,21 @@ def check_gradient(gradient: torch.Tensor, name: str) -> None:
         )
 
 
+def accumulate_in_float32(parameter: torch.Tensor, name: str) -> None:
+    """Let autograd keep and sum the gradient of a 16-bit parameter in float32. Raises RuntimeError where torch cannot."""
+    if parameter.dtype == torch.float32:
+        return
+    if not hasattr(torch.Tensor, "grad_dtype"):
+        raise RuntimeError(
+            f'OffloadPolicy(gradients="float32"): {name} is {str(parameter.dtype).removeprefix("torch.")}, and only torch 2.9 '
+            f'and newer keep its gradient in float32; this is {torch.__version__}. Use gradients="parameter".'
+        )
+    if parameter.is_leaf and parameter.grad_dtype != torch.float32:
+        present, parameter.grad = parameter.grad, None  # it would be of the wrong dtype
+        parameter.grad_dtype = torch.float32
+        parameter.grad = None if present is None else present.float()
+
+
 def all_finite(views: Iterable[HostView], kernel: Kernel) -> bool:
     """Whether no gradient holds an infinity or a NaN. Reads each gradient once, in no more memory."""
     for view in views:
@@ -42,3 +58,30 @@ def all_finite(views: Iterable[HostView], kernel: Kernel) -> bool:
         ):
             return False
     return True
+
+
+_TILE = 1 << 17  # elements that are converted to float32 at a time, so that they are still in the cache when they are summed
+
+
+def total_norm(gradients: Iterable[torch.Tensor], norm_type: float = 2.0) -> float:
+    """The norm of all gradients as one vector, wherever they are and whatever their dtype, summed in float32 or better.
+
+    `norm_type` is 2 or infinity. Infinite or NaN where an element is.
+    """
+    if norm_type not in (2.0, math.inf):
+        raise ValueError(f"norm_type={norm_type!r}: 2 and inf are the norms that clip_grad_norm_ takes")
+    if norm_type == math.inf:
+        largest = [float(gradient.detach().abs().max()) for gradient in gradients if gradient.numel()]
+        return math.nan if any(map(math.isnan, largest)) else max(largest, default=0.0)
+    return math.sqrt(sum(map(_square_sum, gradients)))
+
+
+def _square_sum(gradient: torch.Tensor) -> float:
+    total = 0.0
+    for tile in gradient.detach().reshape(-1).split(_TILE):
+        values = tile.float()
+        squares = float(torch.dot(values, values))
+        if math.isinf(squares):  # elements of 1e19 and more are finite, their squares are not
+            squares = float(torch.dot(values.double(), values.double()))
+        total += squares
+    return total

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import math
 import os
 import sys
 import warnings
@@ -213,6 +214,8 @@ class OffloadAdam(Optimizer):
         """As `torch.optim.Optimizer.zero_grad`. None is set without a look at the gradients, which an update that is still
         under way may be reading; zeros are written only after it. A step that backward began (overlap="backward") and that
         `step()` did not end is taken back."""
+        if self._engine is not None:
+            self._engine.stepping.scale = 1.0
         if self._engine is not None and self._engine.stepping.backward is not None:
             uninterrupted(self._engine.stepping.backward.discard)
         if not set_to_none:
@@ -221,6 +224,27 @@ class OffloadAdam(Optimizer):
         for group in self.param_groups:
             for parameter in group["params"]:
                 parameter.grad = None
+
+    @torch.no_grad()
+    def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> torch.Tensor:
+        """Clip the next step: as `torch.nn.utils.clip_grad_norm_` over all parameters, but the gradients stay as they are
+        and are scaled inside the update, in float32. Returns their norm before clipping (0-d, float32).
+
+        `norm_type` is 2 or infinity. A norm that is not finite clips nothing: that step is skipped. Raises ValueError for
+        another norm, RuntimeError with overlap="backward", which has used the gradients up by now.
+        """
+        engine = self._usable()
+        if engine.policy.overlap == "backward":
+            raise RuntimeError(
+                'clipping needs all gradients before the first update, and overlap="backward" updates during backward. '
+                'Use overlap="forward", which clips exactly.'
+            )
+        self.wait()
+        present = [parameter.grad for group in self.param_groups for parameter in group["params"]]
+        norm = gradients.total_norm([gradient for gradient in present if gradient is not None], float(norm_type))
+        if math.isfinite(norm):
+            engine.stepping.scale = min(1.0, float(max_norm) / (norm + 1e-6))  # torch's formula
+        return torch.tensor(norm, dtype=torch.float32)
 
     def wait(self) -> None:
         """Return when no update is under way any more (`OffloadPolicy(overlap=…)`). Raises, once, what stopped it."""

@@ -93,6 +93,10 @@ class OffloadPolicy:
     """Which update loops run. "auto": those compiled by numba, else torch's operations (`stats()["kernel"]` says which and
     why). "numba": RuntimeError at construction where they cannot run. Results are the same bits."""
 
+    gradients: Literal["parameter", "float32"] = "parameter"
+    """What `.grad` is: of the parameter's dtype, as torch has it, or float32, so that a sum over many backwards is not
+    rounded to 16 bits each time (4 instead of 2 bytes a parameter; needs torch 2.9 for 16-bit parameters)."""
+
     state_dtype: Literal["float32", "bfloat16", "int8"] = "float32"
     """What the moments are kept in. "bfloat16" and "int8" (a scale for each 256 elements) take a half and a quarter of the
     bytes, and are other algorithms than AdamW: `verify` shows by how much they differ for a model."""
@@ -129,6 +133,7 @@ class OffloadPolicy:
                 'OffloadPolicy(overlap="backward") needs tier="disk" and durability="step": what backward began can only be '
                 'taken back (a gradient that is not finite) from a published step. overlap="forward" works without.'
             )
+        self._one_of("gradients", "parameter", "float32")
         self._one_of("direct_io", "auto", "off")
         self._one_of("kernel", "auto", "numba", "torch")
         self._one_of("state_dtype", "float32", "bfloat16", "int8")

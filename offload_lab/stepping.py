@@ -33,6 +33,8 @@ class Stepping:
         self.engine = engine
         self.execution = Execution(engine)
         self.deferred = 0
+        self.scale = 1.0
+        """What the next step multiplies its gradients by (clipping)."""
         self._underway: Job | None = None
         self._told_of_compiler = False
         self.backward: BackwardUpdates | None = None
@@ -88,6 +90,7 @@ class Stepping:
 
     def skipped(self, culprits: list[str]) -> str:
         """Count a step that is skipped because the gradients of `culprits` are not finite, and say so."""
+        self.scale = 1.0
         self.engine.skipped_steps += 1
         others = f" (nor are {len(culprits) - 1} others)" if len(culprits) > 1 else ""
         return (
@@ -111,9 +114,10 @@ class Stepping:
         """The step as a job, and booked as done: counts, and version counters (ours, so that autograd sees the change)."""
         active = {index for number in views for index in self.engine.tracked[number].parts}
         scalars = {
-            number: update.scalars(group, self.engine.tracked[number].step + 1, decoupled=decoupled)
+            number: update.scalars(group, self.engine.tracked[number].step + 1, decoupled=decoupled, scale=self.scale)
             for number, group in groups.items()
         }
+        self.scale = 1.0
         edited = {number: tracked for number, tracked in enumerate(self.engine.tracked) if tracked.edited()}
         for index in active:
             for span in self.engine.partitions[index].spans:

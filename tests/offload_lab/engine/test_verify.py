@@ -67,7 +67,7 @@ def test_it_is_as_exact_as_torch_and_leaves_no_trace(kind, kernel, dtype, disk, 
     model = Net(dtype)
     loss_of(model).backward()
     before = everything(model)
-    for policy in (OffloadPolicy(kernel=kernel), disk(kernel=kernel, partition_size=300)):
+    for policy in (OffloadPolicy(kernel=kernel), disk(kernel=kernel, partition_size=300, gradients="float32")):
         for options in ({}, {"amsgrad": True, "maximize": True, "lr": 0.02, "weight_decay": 0.1, "betas": (0.8, 0.9)}):
             verdict = verify(model, loss_of, 4, optimizer=kind, policy=policy, **options)
             assert verdict.ok, str(verdict)
