@@ -72,6 +72,7 @@ def run(kernel, kind, *, wide, decoupled, pieces, steps=4, n=20_011):
     for step in range(1, steps + 1):
         gradient = (torch.randn(n, generator=generator) * 0.01).to(torch.float32 if wide else dtype)
         gradient[:300] = 0
+        gradient[300:400] *= 1e-7  # far below the smallest code of its block
         table[0, update.WEIGHT_ADDRESS], table[0, update.GRADIENT_ADDRESS] = weight.data_ptr(), gradient.data_ptr()
         table[0, update.GRADIENT_FLOAT32] = wide
         table[0, update.EDITED] = step == 3
