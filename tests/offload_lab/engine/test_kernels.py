@@ -107,10 +107,16 @@ def test_finite_or_not(name, dtype, infinity):
             assert bool(check(values.data_ptr(), size, values.element_size(), infinity)) is expected, (size, bad)
 
 
-def test_without_numba_the_same_training_gives_the_same_bits():
+@pytest.fixture(scope="module")
+def without_numba():
+    """The kernel's name and the digest of TRAIN where numba cannot be imported."""
+    return python(WITHOUT + TRAIN)[0]
+
+
+def test_without_numba_the_same_training_gives_the_same_bits(without_numba):
     (name, digest), _ = python(TRAIN)
     assert name.startswith("numba ") and name.endswith("(compiled, cached)")
-    (fallback, same), _ = python(WITHOUT + TRAIN)
+    fallback, same = without_numba
     assert fallback == f"torch {torch.__version__} (numba is not installed)"
     assert same == digest
 
@@ -153,10 +159,10 @@ except RuntimeError as error:
     assert len(lines) == 1 and 'kernel="numba"' in lines[0] and "numba is not installed" in lines[0] and "pip" in lines[0]
 
 
-def test_a_disabled_compiler_is_not_numba():
+def test_a_disabled_compiler_is_not_numba(without_numba):
     (name, digest), _ = python(TRAIN, NUMBA_DISABLE_JIT="1")
     assert name == f"torch {torch.__version__} (NUMBA_DISABLE_JIT is set)"
-    assert digest == python(WITHOUT + TRAIN)[0][1]
+    assert digest == without_numba[1]
 
 
 def test_a_policy_can_ask_for_torch_and_not_for_nonsense():

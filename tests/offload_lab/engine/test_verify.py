@@ -176,6 +176,20 @@ def test_fewer_bits_are_another_algorithm_whose_distance_is_shown(state_dtype, d
         assert optimizer.verify(model, loss_of, 3).ok
 
 
+@pytest.mark.parametrize("weights", [torch.float32, torch.bfloat16])
+def test_amsgrad_with_moments_in_bfloat16(weights):
+    """The maximum is kept in bfloat16 too, to the nearest."""
+    policy = OffloadPolicy(state_dtype="bfloat16", partition_size=300)
+    gone = []
+
+    def loss(model):
+        gone.append(1)
+        return loss_of(model) / len(gone) ** 2  # gradients fall, so that the maximum counts
+
+    verdict = verify(Net(weights), loss, 12, amsgrad=True, lr=0.01, betas=(0.9, 0.9), policy=policy)
+    assert verdict.ok and verdict.distance > 1e-4, str(verdict)
+
+
 def test_fewer_bits_do_not_excuse_a_wrong_update(monkeypatch):
     """Twice the learning rate is far more than the distance that fewer bits may have."""
     monkeypatch.setattr(update, "scalars", corrupted(update.STEP_SIZE, lambda value, step: 2 * value))
