@@ -131,14 +131,15 @@ class BackwardUpdates:
         # Gradients come in the order in which they came last time; the first time, take them for coming from the end.
         learned = [index for index in self._learned if index < len(engine.partitions)]
         order = learned + [part.index for part in reversed(engine.partitions) if part.index not in set(learned)]
-        job = Job(engine.steps + 1, order, {}, {}, frozenset(), {}, engine.describe_groups())
-        job.expect(engine.partitions)
+        job = Job(engine.steps + 1, order, len(engine.tracked), engine.describe_groups())
+        held = {index: engine.layouts[index].distinct for index in order}
+        job.expect(held)
         grouped = {number for number, _ in settings}
         expected = {n for n, t in enumerate(engine.tracked) if t.parameter.requires_grad and t.parts and n in grouped}
-        job.await_gradients_of(engine.partitions, expected)
+        job.await_gradients_of(held, expected)
         for number, tracked in enumerate(engine.tracked):
             if tracked.parts and number not in expected:  # it shares a partition, and is written to disk with the others
-                job.views[number] = HostView(tracked.parameter, None)
+                job.put({number: HostView(tracked.parameter, None)})
         self._open = Speculation(job, self._stepping.execution.begin(job), settings)
 
     def _add(self, speculation: Speculation, number: int, gradient: torch.Tensor | None) -> None:
@@ -146,12 +147,13 @@ class BackwardUpdates:
         parameter = tracked.parameter
         if gradient is not None:
             gradients.check_gradient(gradient, tracked.name)
-        view = HostView(parameter, gradient)
-        if not gradients.all_finite([view], self._engine.kernel):
+        views = {number: HostView(parameter, gradient)}
+        if gradients.not_finite(views, self._engine.kernel, 1):
             speculation.culprits.append(number)
             return  # its partitions are never updated: the step will be taken back
-        job.views[number] = view
+        job.put(views)
         if gradient is not None:
+            job.stepped.append(number)
             job.scalars[number] = update.scalars(speculation.groups[number], tracked.step + 1, decoupled=self._decoupled)
             parameter.grad = None
             tracked.step += 1
@@ -205,12 +207,12 @@ class BackwardUpdates:
         job.begun = speculation.run.cut()
         job.no_more_gradients()
         self._learned = list(job.completed)
-        rest = []
+        rest, stepped = [], set(job.stepped)
         for index in sorted(set(job.active) - job.begun):
-            if any(span.parameter in job.scalars for span in engine.partitions[index].spans):
+            if stepped.intersection(engine.layouts[index].distinct):
                 rest.append(index)
             else:
-                job.leave_out(engine.partitions[index])
+                job.leave_out(engine.layouts[index].distinct)
         job.active = [*job.begun, *rest]
         engine.steps += 1
         self._open = None
@@ -233,8 +235,8 @@ class BackwardUpdates:
             engine.records.cache.forget()
             for number in job.views:
                 pending.give_back(engine.tracked[number].parameter)
-            checkpoint.reload(engine, sorted(begun), job.scalars)
-            for number in job.scalars:
+            checkpoint.reload(engine, sorted(begun), job.stepped)
+            for number in job.stepped:
                 tracked = engine.tracked[number]
                 tracked.step -= 1
                 tracked.seen = tracked.now()

@@ -289,14 +289,16 @@ def _entries(digest: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
         if digest:
             _update(rows, scalars, exp_avg, exp_avg_sq, master, max_exp_avg_sq, scale, scale_sq, mirror, begin, end)
 
-    def all_finite(address, numel, itemsize, infinity):
-        """Whether none of the `numel` elements at `address` is infinite or NaN. `itemsize` is 4 or 2 bytes; `infinity` the bit
-        pattern of infinity in a 16-bit dtype."""
-        return _all_finite(address, numel, itemsize, infinity) if digest else False
+    def not_finite(rows, found):
+        """Set `found[r]` (bool) where an element of row r is infinite or NaN. `rows` is int64 (n, 4): address, elements, bytes
+        an element (4 or 2), and the bit pattern of infinity in a 16-bit dtype."""
+        if digest:
+            for r in range(rows.shape[0]):
+                found[r] = not _all_finite(rows[r, 0], rows[r, 1], rows[r, 2], rows[r, 3])
 
-    return update, all_finite
+    return update, not_finite
 
 
 _SOURCES = ("bits.py", "compiled.py", "compiled_moments.py", "partition.py", "update.py")
 _text = b"".join(get_data("offload_lab", name) or b"" for name in _SOURCES)
-(update, CACHED), (all_finite, _) = map(_kept, _entries(int(sha256(_text).hexdigest()[:15], 16)))
+(update, CACHED), (not_finite, _) = map(_kept, _entries(int(sha256(_text).hexdigest()[:15], 16)))

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from offload_lab import gradients, kernels, update
+from offload_lab.loops import Layout
 from offload_lab.partition import Kind, Partition, cut, size_of
 from offload_lab.policy import OffloadPolicy
 from offload_lab.records import Records
@@ -39,6 +40,9 @@ class Tracked:
     loaded_master: torch.Tensor | None = None
     """A bfloat16 parameter's master from a checkpoint whose weights may be loaded only after it."""
 
+    def __post_init__(self) -> None:
+        self.numel, self.torch_dtype = self.parameter.numel(), self.parameter.dtype
+
     def now(self) -> tuple[int, int]:
         return self.parameter._version, self.parameter.data_ptr()
 
@@ -56,6 +60,7 @@ class Engine:
         self.policy = policy
         self.tracked: list[Tracked] = []
         self.partitions: list[Partition] = []
+        self.layouts: list[Layout] = []
         self.steps = self.skipped_steps = self.bytes_read = self.bytes_written = 0
         self.trace = Recorder()
         self.closed: str | None = None
@@ -126,6 +131,7 @@ class Engine:
         files = self.files
         self.records.extend(added, residency, lambda: files.extend(added) if files is not None else None)
         self.partitions = partitions
+        self.layouts += [Layout(part) for part in added]
         for part in added:
             for number in dict.fromkeys(span.parameter for span in part.spans):
                 self.tracked[number].parts += (part.index,)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from offload_lab import loops, pipeline, schedule
+from offload_lab import pipeline, schedule
 from offload_lab.job import Job
 from offload_lab.partition import BLOCK
 from offload_lab.schedule import Item, Task, in_order
@@ -76,7 +76,7 @@ class Execution:
 
         def ended(task: Task) -> None:
             if task.kind == "update":
-                job.updated(engine.partitions[task.partition])
+                job.updated(engine.layouts[task.partition].distinct)
             elif task.kind == "write" and not engine.policy.keeps_weights:
                 engine.files.turn(task.partition)  # scratch: nothing is published, the newest counts
             with self._counting:
@@ -122,7 +122,8 @@ class Execution:
             return [lambda: job.wait_for_gradients(part.index)]
         record = self.engine.records.resident[part.index] if task.buffer is None else self.engine.records.buffers[task.buffer]
         if task.kind == "update":
-            return loops.pieces(part, record, job, slices, self.engine.policy.keeps_weights, self.engine.kernel)
+            layout = self.engine.layouts[part.index]
+            return layout.pieces(record, job, slices, self.engine.policy.keeps_weights, self.engine.kernel)
         if task.kind == "read" and task.nbytes == 0:  # never written: its state is all zero
             return [lambda: record[: part.state_bytes].fill(0)]
         transfer = self.engine.files.read if task.kind == "read" else self.engine.files.write

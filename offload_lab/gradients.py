@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Mapping
 
+import numpy as np
 import torch
 
 from offload_lab.devices import HostView
@@ -49,15 +51,34 @@ def accumulate_in_float32(parameter: torch.Tensor, name: str) -> None:
         parameter.grad = None if present is None else present.float()
 
 
-def all_finite(views: Iterable[HostView], kernel: Kernel) -> bool:
-    """Whether no gradient holds an infinity or a NaN. Reads each gradient once, in no more memory."""
-    for view in views:
+_PIECE = 1 << 22  # elements that one thread checks at a time
+
+
+def not_finite(views: Mapping[int, HostView], kernel: Kernel, threads: int) -> list[int]:
+    """The keys of those whose gradient holds an infinity or a NaN. Reads each gradient once, in no more memory."""
+    rows, keys = [], []
+    for key, view in views.items():
         gradient = view.gradient
-        if gradient is not None and not kernel.all_finite(
-            gradient.data_ptr(), gradient.numel(), gradient.element_size(), _INFINITY[gradient.dtype]
-        ):
-            return False
-    return True
+        if gradient is not None:
+            numel, size = gradient.numel(), gradient.element_size()
+            for at in range(0, numel, _PIECE):
+                rows.append((view.gradient_address + at * size, min(_PIECE, numel - at), size, _INFINITY[gradient.dtype]))
+                keys.append(key)
+    if not rows:
+        return []
+    table = np.array(rows, np.int64)
+    found = np.zeros(len(rows), np.bool_)
+    if threads > 1 and table[:, 1].sum() > _PIECE:
+        shares = [slice(share, None, threads) for share in range(threads)]
+        workers = [threading.Thread(target=kernel.not_finite, args=(table[s], found[s])) for s in shares[1:]]
+        for worker in workers:
+            worker.start()
+        kernel.not_finite(table[shares[0]], found[shares[0]])
+        for worker in workers:
+            worker.join()
+    else:
+        kernel.not_finite(table, found)
+    return list(dict.fromkeys(key for key, bad in zip(keys, found.tolist(), strict=True) if bad)) if found.any() else []
 
 
 _TILE = 1 << 17  # elements that are converted to float32 at a time, so that they are still in the cache when they are summed

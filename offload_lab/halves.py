@@ -32,8 +32,10 @@ def split_words(master: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return ((bits + np.uint32(0x8000)) >> 16).astype(np.uint16), (bits & 0xFFFF).astype(np.uint16)
 
 
-def low_halves(master: torch.Tensor, weight: torch.Tensor, span: Span) -> np.ndarray:
-    """The low halves of a span's masters where they round to the bfloat16 `weight` (contiguous, host); 0 elsewhere."""
+def low_halves(master: torch.Tensor, weight: torch.Tensor | int, span: Span) -> np.ndarray:
+    """The low halves of a span's masters where they round to the bfloat16 `weight` (contiguous, host; or its address); 0
+    elsewhere."""
     there = slice(span.start, span.start + span.length)
     words, rest = split_words(flat(master)[there])
-    return np.where(words == words_of(weight)[there], rest, 0)
+    address = weight if isinstance(weight, (int, np.integer)) else weight.data_ptr()
+    return np.where(words == as_bytes(int(address), master.numel() * 2).view(np.uint16)[there], rest, 0)

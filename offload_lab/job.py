@@ -6,58 +6,79 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
+import numpy as np
 import torch
 
 from offload_lab.devices import HostView
-from offload_lab.partition import Partition
+from offload_lab.update import SCALAR_FIELDS
 
 
-@dataclass
 class Job:
-    """The step to state `step`. `views` are those parameters with state in partitions `active`, with or without a gradient;
-    `scalars` those of the ones with; `edited` the ones whose weight somebody changed since the last step."""
+    """The step to state `step`, in partitions `active`, for an engine of `count` parameters.
 
-    step: int
-    active: list[int]
-    views: dict[int, HostView]
-    scalars: dict[int, list[float]]
-    edited: frozenset[int]
-    masters: dict[int, torch.Tensor]
-    """float32 masters of a checkpoint that was loaded before the weights of some of these."""
-    groups: list[dict]
-    """Settings of the groups as they were when the step was asked for."""
-    error: BaseException | None = None
-    thread: threading.Thread | None = None
-    begun: frozenset[int] = frozenset()
-    """Partitions that were taken up during backward."""
-    asked: float = field(default_factory=time.perf_counter)
-    """When the step was asked for, or backward began it."""
-    pid: int = field(default_factory=os.getpid)
-    completed: list[int] = field(default_factory=list)
-    """Partitions in the order in which the last of their gradients arrived."""
-    _left: dict[int, int] = field(default_factory=dict)
-    _missing: dict[int, set[int]] = field(default_factory=dict)
-    _changed: threading.Condition = field(default_factory=threading.Condition)
+    Of each parameter with state in these: `views`, and by its number in arrays that a partition's table is made from,
+    `weights` and `gradients` (addresses; 0 without a gradient), `wide` and `edited` (somebody changed the weight since the
+    last step), and `scalars`, a row of float32. `stepped` are those with a gradient.
+    """
 
-    def expect(self, partitions: Sequence[Partition]) -> None:
-        """Count for each parameter the active partitions that have to be updated before it is done."""
+    def __init__(self, step: int, active: list[int], count: int, groups: list[dict]) -> None:
+        self.step, self.active = step, active
+        self.groups = groups
+        """Settings of the groups as they were when the step was asked for."""
+        self.views: dict[int, HostView] = {}
+        self.stepped: list[int] = []
+        self.weights, self.gradients = np.zeros(count, np.int64), np.zeros(count, np.int64)
+        self.wide, self.edited = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+        self.scalars = np.zeros((count, SCALAR_FIELDS), np.float32)
+        self.masters: dict[int, torch.Tensor] = {}
+        """float32 masters of a checkpoint that was loaded before the weights of some of these."""
+        self.error: BaseException | None = None
+        self.thread: threading.Thread | None = None
+        self.begun: frozenset[int] = frozenset()
+        """Partitions that were taken up during backward."""
+        self.asked = time.perf_counter()
+        """When the step was asked for, or backward began it."""
+        self.pid = os.getpid()
+        self.completed: list[int] = []
+        """Partitions in the order in which the last of their gradients arrived."""
+        self._left: dict[int, int] = {}
+        self._missing: dict[int, set[int]] = {}
+        self._changed = threading.Condition()
+
+    def put(self, views: Mapping[int, HostView]) -> None:
+        """Take up parameters, by number."""
+        self.views.update(views)
+        numbers = list(views)
+        self.weights[numbers] = [view.words for view in views.values()]
+        self.gradients[numbers] = [view.gradient_address for view in views.values()]
+        self.wide[numbers] = [view.wide for view in views.values()]
+
+    def expect(self, partitions: Mapping[int, list[int]]) -> None:
+        """Count for each parameter the active partitions that have to be updated before it is done. `partitions`: the
+        parameters of each."""
         for index in self.active:
-            for number in _parameters(partitions[index]):
+            for number in partitions[index]:
                 self._left[number] = self._left.get(number, 0) + 1
 
-    def updated(self, part: Partition) -> None:
-        """Partition `part` has its new state. A parameter that is done gets its weight, and gives up its gradient."""
-        for number in _parameters(part):
-            with self._changed:
+    def updated(self, numbers: Sequence[int]) -> None:
+        """A partition with parameters `numbers` has its new state. A parameter that is done gets its weight, and gives up its
+        gradient. Without `expect` nobody waits for one, and nothing is done."""
+        if not self._left:
+            return
+        with self._changed:
+            done = []
+            for number in numbers:
                 self._left[number] -= 1
-                done = not self._left[number]
-            if done:
-                self.views[number].finish()
-                with self._changed:
+                if not self._left[number]:
+                    done.append(number)
+        for number in done:
+            self.views[number].finish()
+        if done:
+            with self._changed:
+                for number in done:
                     self._left.pop(number)
-                    self._changed.notify_all()
+                self._changed.notify_all()
 
     def wait_for(self, number: int) -> None:
         """Return when parameter `number` has its new weight. Raises what stopped the step, if something did."""
@@ -70,10 +91,10 @@ class Job:
 
     # --- gradients that come one by one, during backward -------------------------------------------------------------
 
-    def await_gradients_of(self, partitions: Sequence[Partition], numbers: set[int]) -> None:
+    def await_gradients_of(self, partitions: Mapping[int, list[int]], numbers: set[int]) -> None:
         """The step begins before its gradients are there: those of parameters `numbers`, in `partitions`."""
         for index in self.active:
-            self._missing[index] = numbers.intersection(_parameters(partitions[index]))
+            self._missing[index] = numbers.intersection(partitions[index])
 
     def arrived(self, number: int, parts: Sequence[int]) -> None:
         """The gradient of parameter `number`, which lies in partitions `parts`, is in `views`."""
@@ -94,20 +115,16 @@ class Job:
         with self._changed:
             self._changed.wait_for(lambda: self.error is not None or not self._missing.get(index))
 
-    def leave_out(self, part: Partition) -> None:
-        """Partition `part` has no part in this step after all."""
-        for number in _parameters(part):
-            with self._changed:
+    def leave_out(self, numbers: Sequence[int]) -> None:
+        """A partition with parameters `numbers` has no part in this step after all."""
+        with self._changed:
+            for number in numbers:
                 self._left[number] -= 1
                 if not self._left[number]:
                     self._left.pop(number)
-                self._changed.notify_all()
+            self._changed.notify_all()
 
     def fail(self, error: BaseException) -> None:
         with self._changed:
             self.error = error
             self._changed.notify_all()
-
-
-def _parameters(part: Partition) -> Mapping[int, None]:
-    return dict.fromkeys(span.parameter for span in part.spans)

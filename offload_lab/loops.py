@@ -12,32 +12,47 @@ from offload_lab.job import Job
 from offload_lab.kernels import Kernel
 from offload_lab.partition import Partition
 
+_WEIGHT_SIZE = {"float32": 4, "bfloat16": 2, "float16": 2}
 
-def pieces(
-    part: Partition, record: np.ndarray, job: Job, slices: int, with_weights: bool, kernel: Kernel
-) -> list[Callable[[], None]]:
-    """The update of `part` by `job`, in at most `slices` pieces that may run at the same time."""
-    table = update.table(part)
-    values = np.zeros((len(part.spans), update.SCALAR_FIELDS), np.float32)
-    arrays = update.fields(part, record, with_weights)
-    for row, span in enumerate(part.spans):
-        view = job.views[span.parameter]
-        at = span.start * view.weight.element_size()
-        gradient = wide = 0
-        if view.gradient is not None:
-            gradient = view.gradient.data_ptr() + span.start * view.gradient.element_size()
-            wide = view.gradient.dtype != view.weight.dtype
-        edited = span.parameter in job.edited
-        if edited and gradient and span.parameter in job.masters:
-            arrays.master[span.offset : span.offset + span.length] = low_halves(job.masters[span.parameter], view.weight, span)
-            edited = False
-        table[row, update.WEIGHT_ADDRESS], table[row, update.GRADIENT_ADDRESS] = view.weight.data_ptr() + at, gradient
-        table[row, update.EDITED], table[row, update.GRADIENT_FLOAT32] = edited, wide
-        if gradient:
-            values[row] = job.scalars[span.parameter]
-            table[row, update.SEED] = update.seed(span.parameter, int(job.scalars[span.parameter][update.STEP]))
-    per_piece = -(-part.numel // slices)
-    return [
-        lambda begin=begin: kernel.update(table, values, *arrays, begin, min(begin + per_piece, part.numel))
-        for begin in range(0, part.numel, per_piece)
-    ]
+
+class Layout:
+    """What of a partition's table stays the same from step to step: filled once, so that a step with thousands of small
+    parameters does no more for each than a few array operations do."""
+
+    def __init__(self, part: Partition) -> None:
+        self.part = part
+        self.numbers = np.array([span.parameter for span in part.spans])
+        self.distinct = list(dict.fromkeys(span.parameter for span in part.spans))
+        self._starts = np.array([span.start for span in part.spans])
+        self._table = update.table(part)
+        self._size = _WEIGHT_SIZE[part.dtype]
+
+    def pieces(self, record: np.ndarray, job: Job, slices: int, with_weights: bool, kernel: Kernel) -> list[Callable[[], None]]:
+        """The update of the partition by `job`, in at most `slices` pieces that may run at the same time."""
+        part, numbers = self.part, self.numbers
+        arrays = update.fields(part, record, with_weights)
+        table = self._table.copy()
+        wide, gradients = job.wide[numbers], job.gradients[numbers]
+        table[:, update.WEIGHT_ADDRESS] = job.weights[numbers] + self._starts * self._size
+        table[:, update.GRADIENT_ADDRESS] = np.where(
+            gradients != 0, gradients + self._starts * np.where(wide, 4, self._size), 0
+        )
+        table[:, update.GRADIENT_FLOAT32] = wide
+        table[:, update.EDITED] = job.edited[numbers]
+        values = job.scalars[numbers]
+        if part.state_dtype != "float32":
+            table[:, update.SEED] = [update.seed(n, int(row[update.STEP])) for n, row in zip(numbers, values, strict=True)]
+        if job.masters:
+            self._take_masters(table, arrays, job)
+        per_piece = -(-part.numel // slices)
+        return [
+            lambda begin=begin: kernel.update(table, values, *arrays, begin, min(begin + per_piece, part.numel))
+            for begin in range(0, part.numel, per_piece)
+        ]
+
+    def _take_masters(self, table: np.ndarray, arrays: update.Fields, job: Job) -> None:
+        for row, span in enumerate(self.part.spans):
+            if table[row, update.EDITED] and table[row, update.GRADIENT_ADDRESS] and span.parameter in job.masters:
+                here = slice(span.offset, span.offset + span.length)
+                arrays.master[here] = low_halves(job.masters[span.parameter], job.weights[span.parameter], span)
+                table[row, update.EDITED] = False

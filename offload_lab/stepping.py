@@ -51,38 +51,40 @@ class Stepping:
         self.wait()
         views: dict[int, HostView] = {}
         groups: dict[int, dict] = {}
+        everything = self.engine.tracked
         for number, group in settings:
-            tracked = self.engine.tracked[number]
-            gradient = tracked.parameter.grad
-            if gradient is None or tracked.parameter.numel() == 0:
+            tracked = everything[number]
+            parameter = tracked.parameter
+            gradient = parameter.grad
+            if gradient is None or not tracked.numel:
                 continue
-            gradients.check_gradient(gradient, tracked.name)
-            if gradients.DTYPES.get(tracked.parameter.dtype) != tracked.dtype:
+            if gradient.layout is not torch.strided or parameter.dtype is not tracked.torch_dtype:
+                gradients.check_gradient(gradient, tracked.name)
                 raise RuntimeError(
                     f"{tracked.name} was {tracked.dtype} when this optimizer was built and is "
-                    f"{tracked.parameter.dtype} now; convert the model first, then build the optimizer"
+                    f"{parameter.dtype} now; convert the model first, then build the optimizer"
                 )
-            if bool(group["amsgrad"]) != tracked.amsgrad:
+            if group["amsgrad"] != tracked.amsgrad:
                 raise RuntimeError(
                     f"amsgrad of {tracked.name} was {tracked.amsgrad} when its state was made and is {group['amsgrad']} now; "
                     "it can't change: save state_dict() and build another optimizer"
                 )
-            views[number] = HostView(tracked.parameter, gradient)
+            views[number] = HostView(parameter, gradient)
             groups[number] = group
-        kernel = self.engine.kernel
-        if not gradients.all_finite(views.values(), kernel):
-            culprits = [number for number, view in views.items() if not gradients.all_finite([view], kernel)]
-            return self.skipped([self.engine.tracked[number].name for number in culprits])
+        culprits = gradients.not_finite(views, self.engine.kernel, self.engine.threads)
+        if culprits:
+            return self.skipped([everything[number].name for number in culprits])
         if not views:
             return None
-        self.engine.provide([number for number in views if not self.engine.tracked[number].parts])
-        job = self._job(views, groups, decoupled)
-        if self.engine.policy.overlap == "none" or self._compiler_in_use():
+        self.engine.provide([number for number in views if not everything[number].parts])
+        deferring = self.engine.policy.overlap != "none" and not self._compiler_in_use()
+        job = self._job(views, groups, decoupled, deferring)
+        if not deferring:
             self.deferred = 0
             self.execution.carry_out(job)
         else:
             for number in job.views:
-                parameter = self.engine.tracked[number].parameter
+                parameter = everything[number].parameter
                 if pending.can_wait(parameter):
                     pending.defer(parameter, lambda number=number: job.wait_for(number))
             self.defer(job)
@@ -110,30 +112,38 @@ class Stepping:
             )
         return True
 
-    def _job(self, views: dict[int, HostView], groups: dict[int, dict], decoupled: bool) -> Job:
+    def _job(self, views: dict[int, HostView], groups: dict[int, dict], decoupled: bool, deferring: bool) -> Job:
         """The step as a job, and booked as done: counts, and version counters (ours, so that autograd sees the change)."""
-        active = {index for number in views for index in self.engine.tracked[number].parts}
-        scalars = {
-            number: update.scalars(group, self.engine.tracked[number].step + 1, decoupled=decoupled, scale=self.scale)
-            for number, group in groups.items()
-        }
+        engine = self.engine
+        active = {index for number in views for index in engine.tracked[number].parts}
+        missing = {number for index in active for number in engine.layouts[index].distinct}.difference(views)
+        for number in missing:  # it has no gradient, but its weight is written to disk with the others
+            views[number] = HostView(engine.tracked[number].parameter, None)
+        settings = engine.describe_groups() if engine.policy.keeps_weights else []
+        order = in_order(active, engine.policy.order, engine.steps)
+        job = Job(engine.steps + 1, order, len(engine.tracked), settings)
+        job.put(views)
+        job.stepped = list(groups)
+        alike: dict[tuple[int, int], list[int]] = {}  # parameters of one group at one step have the same scalars
+        for number, group in groups.items():
+            alike.setdefault((id(group), engine.tracked[number].step + 1), []).append(number)
+        for (_, step), numbers in alike.items():
+            job.scalars[numbers] = update.scalars(groups[numbers[0]], step, decoupled=decoupled, scale=self.scale)
         self.scale = 1.0
-        edited = {number: tracked for number, tracked in enumerate(self.engine.tracked) if tracked.edited()}
-        for index in active:
-            for span in self.engine.partitions[index].spans:
-                if span.parameter not in views:  # it has no gradient, but its weight is written to disk with the others
-                    views[span.parameter] = HostView(self.engine.tracked[span.parameter].parameter, None)
-        settings = self.engine.describe_groups() if self.engine.policy.keeps_weights else []
-        masters = {number: tracked.loaded_master for number, tracked in edited.items() if tracked.loaded_master is not None}
-        order = in_order(active, self.engine.policy.order, self.engine.steps)
-        job = Job(self.engine.steps + 1, order, views, scalars, frozenset(edited), masters, settings)
-        job.expect(self.engine.partitions)
-        self.engine.steps += 1
+        for number in views:
+            tracked = engine.tracked[number]
+            if tracked.seen is not None and tracked.seen != tracked.now():
+                job.edited[number] = True
+                if tracked.loaded_master is not None:
+                    job.masters[number] = tracked.loaded_master
+        if deferring or any(view.copied for view in views.values()):
+            job.expect({index: engine.layouts[index].distinct for index in active})
+        engine.steps += 1
+        torch.autograd.graph.increment_version([engine.tracked[number].parameter for number in groups])
         for number in groups:
-            tracked = self.engine.tracked[number]
+            tracked = engine.tracked[number]
             tracked.step += 1
             tracked.loaded_master = None
-            torch.autograd.graph.increment_version(tracked.parameter)
             tracked.seen = tracked.now()
         return job
 

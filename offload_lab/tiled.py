@@ -128,9 +128,10 @@ def update(rows, scalars, exp_avg, exp_avg_sq, master, max_exp_avg_sq, scale, sc
                 mirror[here] = w
 
 
-def all_finite(address: int, numel: int, itemsize: int, infinity: int) -> bool:
-    """Whether no element at `address` is infinite or NaN; arguments are those of `compiled.all_finite`."""
-    pattern, infinity = (np.int32, 0x7F800000) if itemsize == 4 else (np.int16, infinity)
-    values = torch.from_numpy(_at(address, numel, np.dtype(pattern))) if numel else torch.zeros(1, dtype=torch.int16)
-    magnitudes = (tile & torch.iinfo(tile.dtype).max for tile in values.split(TILE))
-    return all(int(tile.max()) < infinity for tile in magnitudes)
+def not_finite(rows: np.ndarray, found: np.ndarray) -> None:
+    """Set `found[r]` where an element of row r is infinite or NaN; arguments are those of `compiled.not_finite`."""
+    for r, (address, numel, itemsize, infinity) in enumerate(rows.tolist()):
+        pattern, least = (np.int32, 0x7F800000) if itemsize == 4 else (np.int16, infinity)
+        values = torch.from_numpy(_at(address, numel, np.dtype(pattern))) if numel else torch.zeros(1, dtype=torch.int16)
+        magnitudes = (tile & torch.iinfo(tile.dtype).max for tile in values.split(TILE))
+        found[r] = any(int(tile.max()) >= least for tile in magnitudes)
