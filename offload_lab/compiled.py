@@ -289,11 +289,13 @@ def _entries(digest: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
         if digest:
             _update(rows, scalars, exp_avg, exp_avg_sq, master, max_exp_avg_sq, scale, scale_sq, mirror, begin, end)
 
-    def not_finite(rows, found):
-        """Set `found[r]` (bool) where an element of row r is infinite or NaN. `rows` is int64 (n, 4): address, elements, bytes
-        an element (4 or 2), and the bit pattern of infinity in a 16-bit dtype."""
+    def not_finite(rows, found, first, stride):
+        """Set `found[r]` (bool) for rows r = first, first + stride, …: whether an element is infinite or NaN.
+
+        `rows` is int64 (n, 4): address, elements, bytes an element (4 or 2), and the bit pattern of infinity in a 16-bit
+        dtype."""
         if digest:
-            for r in range(rows.shape[0]):
+            for r in range(first, rows.shape[0], stride):
                 found[r] = not _all_finite(rows[r, 0], rows[r, 1], rows[r, 2], rows[r, 3])
 
     return update, not_finite

@@ -105,8 +105,10 @@ def test_finite_or_not(name, dtype, infinity):
                 values[size - 1] = bad
             found = np.array([True, False])
             row = [values.data_ptr(), size, values.element_size(), infinity]
-            check(np.array([[0, 0, 4, 0], row]), found)
-            assert found.tolist() == [False, not bool(values.isfinite().all())], (size, bad)
+            check(np.array([[0, 0, 4, 0], row]), found, 1, 2)
+            assert found.tolist() == [True, not bool(values.isfinite().all())], (size, bad)
+            check(np.array([[0, 0, 4, 0], row]), found, 0, 2)
+            assert not found[0]
 
 
 @pytest.fixture(scope="module")
@@ -165,6 +167,36 @@ def test_a_disabled_compiler_is_not_numba(without_numba):
     (name, digest), _ = python(TRAIN, NUMBA_DISABLE_JIT="1")
     assert name == f"torch {torch.__version__} (NUMBA_DISABLE_JIT is set)"
     assert digest == without_numba[1]
+
+
+@pytest.mark.parametrize("state_dtype", ["float32", "bfloat16", "int8"])
+def test_nothing_is_compiled_after_construction(dtype, state_dtype, disk):
+    """Not in a step, with one thread or with several, with or without a gradient, clipped or not."""
+    from numba.core import event
+
+    compiled = []
+
+    class Listener(event.Listener):
+        def on_start(self, event):
+            compiled.append(event.data["dispatcher"].__name__)
+
+        def on_end(self, event):
+            pass
+
+    parameters = [torch.nn.Parameter(torch.zeros(n, dtype=dtype)) for n in (5_000_000, 3, 70_000)]
+    policy = disk(state_dtype=state_dtype, partition_size=1 << 20, ram_budget="60MB")
+    optimizer = OffloadAdamW(parameters, amsgrad=state_dtype == "bfloat16", offload=policy)
+    with event.install_listener("numba:compile", Listener()):
+        for threads in (1, 2):
+            optimizer._engine.threads = threads
+            for parameter in parameters[:2]:
+                parameter.grad = torch.ones_like(parameter)
+            optimizer.step()
+            parameters[1].grad.fill_(float("nan"))
+            with pytest.warns(UserWarning, match="not finite"):
+                optimizer.step()
+    optimizer.close()
+    assert compiled == []
 
 
 def test_a_policy_can_ask_for_torch_and_not_for_nonsense():
