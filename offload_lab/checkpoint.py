@@ -18,7 +18,7 @@ from offload_lab.engine import Engine
 from offload_lab.halves import flat, join_words, low_halves, split_words, words_of
 from offload_lab.partition import Partition, Span
 from offload_lab.storage.direct_io import StorageError
-from offload_lab.storage.manifest import Manifest
+from offload_lab.storage.manifest import Generation, Manifest
 
 
 def _host_weight(engine: Engine, number: int) -> torch.Tensor:
@@ -117,11 +117,10 @@ def _restore(engine: Engine, state: Mapping[int, Mapping[str, Any]]) -> list[int
     steps = [int(state[n]["step"]) if n in state else 0 for n in range(len(engine.tracked))]
     engine.steps = max(steps, default=0)
     if engine.files is not None:
-        slots = engine.files.turned(written)
+        engine.files.turn(written)
         if engine.policy.keeps_weights:
-            engine.files.publish(engine.manifest(engine.steps, slots, steps))
-        else:
-            engine.files.slots = slots
+            engine.files.publish(engine.steps, steps, engine.describe_groups(), engine.layout_described)
+            engine.stepping.execution.forget_unpublished()
     return steps
 
 
@@ -151,23 +150,69 @@ def _pending_master(engine: Engine, number: int, master: torch.Tensor | None) ->
 
 def resume(engine: Engine, found: Manifest) -> None:
     """Take up what a directory holds: state, step counts and weights, into the partitions that the engine took over."""
-    engine.files.slots[: len(found.slots)] = found.slots
-    scratch = engine.scratch()
     try:
-        for part in engine.partitions:
-            if engine.files.slots[part.index] is None:
-                continue
-            record = engine.resident.get(part.index, scratch)[: engine.record_bytes(part)]
-            engine.files.read(part.index, record)
-            fields = engine.fields(part, record)
-            for span in part.spans:
-                _resume_weight(engine, part, span, fields)
+        _take_up(engine, found.newest)
     except StorageError as error:
         raise StorageError(error.errno, f"resuming step {found.step}: {error.strerror}") from error
-    engine.steps = found.step
-    for tracked, step in zip(engine.tracked, found.parameter_steps, strict=True):
+    engine.files.previous = found.previous
+
+
+def _take_up(engine: Engine, generation: Generation) -> None:
+    """Put a generation that is on disk into RAM and into the parameters: state, step counts and weights."""
+    engine.files.take_up(generation)
+    scratch = engine.scratch()
+    for part in engine.partitions:
+        if engine.files.slots[part.index] is None:
+            continue
+        record = engine.resident.get(part.index, scratch)[: engine.record_bytes(part)]
+        engine.files.read(part.index, record)
+        fields = engine.fields(part, record)
+        for span in part.spans:
+            _resume_weight(engine, part, span, fields)
+    engine.steps = generation.step
+    for tracked, step in zip(engine.tracked, generation.parameter_steps, strict=True):
         tracked.step = step
         tracked.seen = tracked.now()
+        tracked.loaded_master = None
+
+
+def rollback(engine: Engine) -> list[dict]:
+    """Go back to the published step before the state that is in memory: to the last one published, where steps have been
+    made since, else to the one before it. Weights, moments and step counts are as they were then, on disk too.
+
+    Returns the groups' settings of that step. Raises RuntimeError where there is no such step any more; nothing is changed
+    then, nor where a StorageError says that its state was damaged.
+    """
+    files = engine.files
+    if files is None or not engine.policy.keeps_weights:
+        raise RuntimeError(
+            'rollback() goes back to a published step, and this policy publishes none. It needs tier="disk" and '
+            'durability="step" or a number of steps.'
+        )
+    since = files.published is not None and engine.steps > files.published.step
+    target = files.published if since else files.previous
+    if target is None:
+        raise RuntimeError(
+            f"there is no published step before step {engine.steps}: a directory holds two, and the older one is given up as "
+            "soon as the next step begins to write"
+        )
+    started = [i for i, slot in enumerate(files.slots) if slot is not None and (target.slots[i : i + 1] or [None])[0] is None]
+    if started or len(target.parameter_steps) != len(engine.tracked):
+        raise RuntimeError(
+            f"step {target.step} has no state yet of partitions {started or 'that came later'}, so their weights of then are "
+            "on no disk; go back by loading a checkpoint"
+        )
+    scratch = engine.scratch()
+    for part in engine.partitions:  # all of it is read once before anything is changed
+        if target.slots[part.index] is not None:
+            room = scratch if scratch.nbytes else np.empty(engine.record_bytes(part), np.uint8)
+            files.read(part.index, room[: engine.record_bytes(part)], generation=target)
+    _take_up(engine, target)
+    if not since:
+        files.published = None  # or the generation that is left would be kept as the previous one
+        files.publish(target.step, target.parameter_steps, target.groups, engine.layout_described)
+    engine.stepping.execution.forget_unpublished()
+    return target.groups
 
 
 def reload(engine: Engine, indexes: Sequence[int], numbers: Collection[int]) -> None:

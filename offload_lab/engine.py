@@ -14,13 +14,13 @@ import torch
 
 from offload_lab import gradients, kernels, update
 from offload_lab.loops import Layout
-from offload_lab.partition import Kind, Partition, cut, size_of
+from offload_lab.partition import BLOCK, Kind, Partition, cut, size_of
 from offload_lab.policy import OffloadPolicy
 from offload_lab.records import Records
 from offload_lab.residency import partition_size, place
 from offload_lab.stepping import Stepping
 from offload_lab.storage.files import StateFiles
-from offload_lab.storage.manifest import Manifest, described_kind
+from offload_lab.storage.manifest import described_kind
 from offload_lab.trace import Recorder
 
 
@@ -75,7 +75,11 @@ class Engine:
         self.files: StateFiles | None = None
         if policy.tier == "disk":
             self.files = StateFiles(
-                policy.directory, existing=policy.existing, direct=policy.direct_io, keeps_weights=policy.keeps_weights
+                policy.directory,
+                existing=policy.existing,
+                direct=policy.direct_io,
+                keeps_weights=policy.keeps_weights,
+                chunk=max(BLOCK, policy.chunk_bytes // BLOCK * BLOCK),
             )
 
     # --- building -------------------------------------------------------------------------------------------------
@@ -172,15 +176,10 @@ class Engine:
         """Views of a record in the order in which the update loop takes them."""
         return update.fields(part, record, self.policy.keeps_weights)
 
-    def manifest(self, step: int, slots: list[int | None], steps: list[int], groups: list[dict] | None = None) -> Manifest:
-        return Manifest(
-            step=step,
-            slots=slots,
-            parameter_steps=steps,
-            parameters=self.described(),
-            partitions=[[p.index, p.dtype, [[s.parameter, s.start, s.length] for s in p.spans]] for p in self.partitions],
-            groups=self.describe_groups() if groups is None else groups,
-        )
+    def layout_described(self) -> tuple[list[dict], list[list]]:
+        """Parameters and partitions as a manifest has them."""
+        partitions = [[p.index, p.dtype, [[s.parameter, s.start, s.length] for s in p.spans]] for p in self.partitions]
+        return self.described(), partitions
 
     def described(self) -> list[dict]:
         """Shape and kind of each parameter, as a manifest has them."""
@@ -215,7 +214,7 @@ class Engine:
         self.wait()
         for index, (buffer, nbytes) in self.records.cache.debts().items():
             self.files.write(index, self.records.buffers[buffer][:nbytes])
-            self.files.turn(index)
+            self.files.turn([index])
         self.records.cache.forget()
         return self.records.buffers[0] if self.records.buffers else np.zeros(0, np.uint8)
 
@@ -245,6 +244,8 @@ class Engine:
             if self.stepping.backward is not None:
                 self.stepping.backward.close()
             self.wait()
+            if self.failed is None:
+                self.stepping.execution.publish_rest()
         finally:
             self.closed = why
             self.records.close()

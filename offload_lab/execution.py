@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from offload_lab import pipeline, schedule
+from offload_lab.devices import HostView
+from offload_lab.halves import write_mirror
 from offload_lab.job import Job
-from offload_lab.partition import BLOCK
+from offload_lab.partition import Partition
 from offload_lab.schedule import Item, Task, in_order
 from offload_lab.storage.direct_io import StorageError
 
@@ -27,6 +29,7 @@ class Execution:
         self.last: tuple[float, float] | None = None
         """When the last step that was published began and ended, on the trace's clock."""
         self._counting = threading.Lock()
+        self._unpublished: set[int] = set()  # partitions that have changed since the last step that was published
 
     def carry_out(self, job: Job, begun: pipeline.Run | None = None) -> None:
         """All of the job that is not in `begun`, after `begun` has ended; then publish it."""
@@ -38,7 +41,7 @@ class Execution:
             rest = [index for index in job.active if index not in job.begun]
             if rest:
                 self._run(job, rest)
-            self._publish(job)
+            self._settle(job)
         except BaseException as error:
             self.engine.steps -= 1
             self.engine.failed = error
@@ -47,13 +50,13 @@ class Execution:
 
     def begin(self, job: Job) -> pipeline.Run:
         """Start the job, whose updates wait for their gradients. `carry_out` ends it."""
-        items = [self._item(index) for index in job.active]
+        items = [self._item(index, self._publishing(job.step)) for index in job.active]
         self._count_needed(items, job)
         self.engine.records.cache.forget()
         return self._pipeline(schedule.step(items, self.engine.records.cache, gradients=True), job, job.active).start()
 
     def _run(self, job: Job, partitions: list[int]) -> None:
-        items = [self._item(index) for index in partitions]
+        items = [self._item(index, self._publishing(job.step)) for index in partitions]
         following = in_order(job.active, self.engine.policy.order, job.step)
         tasks = schedule.step(items, self.engine.records.cache, following=following, write_back=self.write_back)
         self._pipeline(tasks, job, partitions).here()
@@ -78,7 +81,7 @@ class Execution:
             if task.kind == "update":
                 job.updated(engine.layouts[task.partition].distinct)
             elif task.kind == "write" and not engine.policy.keeps_weights:
-                engine.files.turn(task.partition)  # scratch: nothing is published, the newest counts
+                engine.files.turn([task.partition])  # scratch: nothing is published, the newest counts
             with self._counting:
                 engine.bytes_read += task.nbytes if task.kind == "read" else 0
                 engine.bytes_written += task.nbytes if task.kind == "write" else 0
@@ -89,7 +92,7 @@ class Execution:
 
     def read_ahead(self, job: Job) -> None:
         """The reads with which the next step begins, if it is like this one."""
-        items = [self._item(index) for index in in_order(job.active, self.engine.policy.order, job.step)]
+        items = [self._item(index, False) for index in in_order(job.active, self.engine.policy.order, job.step)]
         tasks = schedule.ahead(items, self.engine.records.cache)
         if not tasks:
             return
@@ -98,16 +101,14 @@ class Execution:
         except StorageError:  # the step, which is over, had no part in it; the next one reads again and meets it
             self.engine.records.cache.forget()
 
-    def _item(self, index: int) -> Item:
-        part, resident = self.engine.partitions[index], index in self.engine.records.resident
-        written = (
-            self.engine.record_bytes(part)
-            if self.engine.files is not None and (not resident or self.engine.policy.keeps_weights)
-            else 0
-        )
-        stored = self.engine.files is not None and (
-            self.engine.files.slots[index] is not None or index in self.engine.records.cache.debts()
-        )
+    def _item(self, index: int, publishing: bool) -> Item:
+        engine, part = self.engine, self.engine.partitions[index]
+        resident, files = index in engine.records.resident, engine.files
+        if files is None or (resident and not publishing):
+            written = 0
+        else:
+            written = engine.record_bytes(part) if publishing else part.state_bytes
+        stored = files is not None and (files.slots[index] is not None or index in engine.records.cache.debts())
         return Item(index, part.state_bytes if stored and not resident else 0, written, resident)
 
     @property
@@ -123,19 +124,62 @@ class Execution:
         record = self.engine.records.resident[part.index] if task.buffer is None else self.engine.records.buffers[task.buffer]
         if task.kind == "update":
             layout = self.engine.layouts[part.index]
-            return layout.pieces(record, job, slices, self.engine.policy.keeps_weights, self.engine.kernel)
+            return layout.pieces(record, job, slices, self._publishing(job.step), self.engine.kernel)
         if task.kind == "read" and task.nbytes == 0:  # never written: its state is all zero
             return [lambda: record[: part.state_bytes].fill(0)]
         transfer = self.engine.files.read if task.kind == "read" else self.engine.files.write
-        chunk = max(BLOCK, self.engine.policy.chunk_bytes // BLOCK * BLOCK)
         return [
-            lambda at=at: transfer(part.index, record[at : min(at + chunk, task.nbytes)], at)
-            for at in range(0, task.nbytes, chunk)
+            lambda at=at, length=length: transfer(part.index, record[at : at + length], at)
+            for at, length in self.engine.files.chunks(part.index, task.nbytes)
         ]
 
-    def _publish(self, job: Job) -> None:
-        if self.engine.policy.keeps_weights:
-            slots = self.engine.files.turned(job.active)
-            self.engine.files.publish(
-                self.engine.manifest(job.step, slots, [tracked.step for tracked in self.engine.tracked], job.groups)
-            )
+    # --- publishing -------------------------------------------------------------------------------------------------
+
+    def _publishing(self, step: int) -> bool:
+        every = self.engine.policy.publish_every
+        return every is not None and step % every == 0
+
+    def _settle(self, job: Job) -> None:
+        """Let what the job wrote count, and publish it where its step is one to be published."""
+        engine, publishing = self.engine, self._publishing(job.step)
+        if not engine.policy.keeps_weights:
+            return
+        engine.files.turn([index for index in job.active if publishing or index not in engine.records.resident])
+        self._unpublished.update(job.active)
+        if publishing:
+            self._unpublished.difference_update(job.active)
+            self._publish(job.step, job.groups)
+
+    def publish_rest(self) -> None:
+        """Publish the steps since the last one that was, if there are any. Between steps only."""
+        if self._unpublished:
+            self._publish(self.engine.steps, self.engine.describe_groups())
+
+    def _publish(self, step: int, groups: list[dict]) -> None:
+        engine = self.engine
+        for index in sorted(self._unpublished):
+            self._write_rest(engine.partitions[index])
+        engine.files.publish(step, [tracked.step for tracked in engine.tracked], groups, engine.layout_described)
+        self._unpublished.clear()
+
+    def _write_rest(self, part: Partition) -> None:
+        """Bring to disk what steps that were not published left out: the weights, and records that stay in RAM."""
+        engine = self.engine
+        record, start = engine.records.resident.get(part.index), 0
+        if record is None:
+            record, start = engine.records.buffers[0], part.state_bytes
+            engine.records.cache.forget()
+        mirror = engine.fields(part, record).weight
+        for span in part.spans:
+            view = HostView(engine.tracked[span.parameter].parameter, None)
+            write_mirror(mirror[span.offset : span.offset + span.length], view.words, span)
+        nbytes = engine.record_bytes(part)
+        if nbytes > start:
+            engine.files.write(part.index, record[start:nbytes], start)
+            engine.files.turn([part.index])
+            with self._counting:
+                engine.bytes_written += nbytes - start
+
+    def forget_unpublished(self) -> None:
+        """The state is a published one again, or all of it was replaced and published."""
+        self._unpublished.clear()

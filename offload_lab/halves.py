@@ -39,3 +39,9 @@ def low_halves(master: torch.Tensor, weight: torch.Tensor | int, span: Span) -> 
     words, rest = split_words(flat(master)[there])
     address = weight if isinstance(weight, (int, np.integer)) else weight.data_ptr()
     return np.where(words == as_bytes(int(address), master.numel() * 2).view(np.uint16)[there], rest, 0)
+
+
+def write_mirror(mirror: np.ndarray, address: int, span: Span) -> None:
+    """Copy a span's weights (contiguous, host, from element 0 at `address`) into its part of a record's mirror."""
+    size = mirror.itemsize
+    mirror[:] = as_bytes(address + span.start * size, span.length * size).view(mirror.dtype)

@@ -10,6 +10,7 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from offload_lab.engine import Engine
 from offload_lab.groups import check_group, check_overlap, without_duplicates
 from offload_lab.pipeline import uninterrupted
 from offload_lab.policy import OffloadPolicy
+from offload_lab.storage.files import MANIFEST, holds_a_run
 from offload_lab.trace import Recorder
 from offload_lab.verify import Verdict, verify_optimizer
 
@@ -92,7 +94,7 @@ class OffloadAdam(Optimizer):
             engine.follow(self._followed())
             if engine.files is not None and engine.files.found is not None:
                 checkpoint.resume(engine, engine.files.found)
-                self._apply_groups(engine.files.found.groups)
+                self._apply_groups(engine.files.found.newest.groups)
         except BaseException:
             engine.abandon()
             raise
@@ -299,6 +301,33 @@ class OffloadAdam(Optimizer):
                 group.update({name: self.defaults[name] for name in missing})
             group["amsgrad"] = built[number]  # where the checkpoint does not say it, the group's own, not the default
         uninterrupted(lambda: checkpoint.restore(engine, state))
+
+    def rollback(self) -> None:
+        """Go back to the published step before the present one, weights and settings included (disk tier with a durability
+        other than "checkpoint"). The directory holds that step afterwards. Raises RuntimeError where there is none."""
+        engine = self._usable()
+        if engine.stepping.backward is not None:
+            engine.stepping.backward.discard()
+        self.wait()
+        self._apply_groups(uninterrupted(lambda: checkpoint.rollback(engine)))
+
+    def publish(self) -> None:
+        """Make the present step what the directory restores, with a durability of more than one step."""
+        engine = self._usable()
+        self.wait()
+        uninterrupted(engine.stepping.execution.publish_rest)
+
+    @classmethod
+    def resume(cls, directory: str | os.PathLike[str], params: Iterable[Any], **options: Any) -> OffloadAdam:
+        """The optimizer whose state is in `directory`, over `params`, which get their weights of then.
+
+        `options` are those of the constructor; a policy in `offload=` is taken with this directory and existing="resume".
+        Raises FileNotFoundError where the directory holds no run.
+        """
+        if not holds_a_run(directory):
+            raise FileNotFoundError(f"{str(directory)!r} holds no optimizer state to resume (no {MANIFEST})")
+        policy = options.pop("offload", None) or OffloadPolicy(tier="disk", directory=directory)
+        return cls(params, offload=replace(policy, tier="disk", directory=directory, existing="resume"), **options)
 
     # --- looking and closing --------------------------------------------------------------------------------------
 

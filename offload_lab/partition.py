@@ -144,6 +144,13 @@ class Partition:
         return self.state_bytes + (round_up(WEIGHT_BYTES[self.dtype] * self.numel) if with_weights else 0)
 
 
+def chunks(part: Partition, with_weights: bool, size: int) -> list[tuple[int, int]]:
+    """A record in pieces of at most `size` bytes (offset, length), for transfers and checksums. No piece has both state and
+    weights: a step reads the state alone."""
+    state, record = part.state_bytes, part.record_bytes(with_weights)
+    return [(at, min(size, end - at)) for start, end in ((0, state), (state, record)) for at in range(start, end, size)]
+
+
 def most_elements(kind: Kind, size: int) -> int:
     """Elements that a partition of `kind` may have where one of two float32 moments has `size`.
 

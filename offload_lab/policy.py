@@ -81,9 +81,10 @@ class OffloadPolicy:
     direct_io: Literal["auto", "off"] = "auto"
     """"auto": past the page cache where the file system can, else through it (`stats()["direct_io"]` says which)."""
 
-    durability: Literal["step", "checkpoint"] = "step"
+    durability: Literal["step", "checkpoint"] | int = "step"
     """"step": after every step the directory alone can restore optimizer and weights, also after `kill -9`; files stay
-    on close. "checkpoint": the files are scratch space, removed on close; save `state_dict()` yourself."""
+    on close. A number N: after every Nth step, and on close; the steps between write no weights and nothing that stays in
+    RAM. "checkpoint": the files are scratch space, removed on close; save `state_dict()` yourself."""
 
     existing: Literal["replace", "resume", "refuse"] = "replace"
     """What to do when the directory holds an earlier run: start over (warns and names the step given up), take it up
@@ -128,7 +129,7 @@ class OffloadPolicy:
         self._one_of("order", "forward", "alternating")
         self._one_of("residency", "pinned", "none", "lru", "furthest")
         self._one_of("overlap", "none", "forward", "backward")
-        if self.overlap == "backward" and not self.keeps_weights:
+        if self.overlap == "backward" and self.publish_every != 1:
             raise ValueError(
                 'OffloadPolicy(overlap="backward") needs tier="disk" and durability="step": what backward began can only be '
                 'taken back (a gradient that is not finite) from a published step. overlap="forward" works without.'
@@ -137,7 +138,8 @@ class OffloadPolicy:
         self._one_of("direct_io", "auto", "off")
         self._one_of("kernel", "auto", "numba", "torch")
         self._one_of("state_dtype", "float32", "bfloat16", "int8")
-        self._one_of("durability", "step", "checkpoint")
+        if isinstance(self.durability, bool) or not (isinstance(self.durability, int) and self.durability >= 1):
+            self._one_of("durability", "step", "checkpoint")
         self._one_of("existing", "replace", "resume", "refuse")
         for name, least in (("depth", 2), ("io_threads", 1)):
             value = getattr(self, name)
@@ -183,6 +185,13 @@ class OffloadPolicy:
         object.__setattr__(self, "directory", Path(self.directory))
 
     @property
+    def publish_every(self) -> int | None:
+        """How many steps it is from one that the directory can restore to the next; None where it restores none."""
+        if not self.keeps_weights:
+            return None
+        return 1 if self.durability == "step" else int(self.durability)
+
+    @property
     def keeps_weights(self) -> bool:
         """Whether records on disk hold the weights too, so that the directory alone restores the model."""
-        return self.tier == "disk" and self.durability == "step"
+        return self.tier == "disk" and self.durability != "checkpoint"

@@ -6,17 +6,41 @@ import contextlib
 import errno
 import os
 import warnings
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from offload_lab.partition import Partition
+from offload_lab.partition import Partition, chunks
+from offload_lab.storage.checksum import checksum
 from offload_lab.storage.direct_io import BlockFile, StorageError, require_disk_tier
 from offload_lab.storage.lock import DirectoryLock
-from offload_lab.storage.manifest import Manifest, load, publish
+from offload_lab.storage.manifest import Generation, Manifest, encoded, encoded_layout, load, publish
 
 STATE, MANIFEST, LOCK = "offload.state", "offload.json", "offload.lock"
+
+
+def holds_a_run(directory: str | os.PathLike[str]) -> bool:
+    """Whether `directory` has a manifest."""
+    return (Path(directory) / MANIFEST).exists()
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a partition's two slots lie, and the chunks of a record in each."""
+
+    offset: int
+    nbytes: int
+    chunks: list[tuple[int, int]]
+    starts: list[int]
+
+    def covered(self, start: int, nbytes: int) -> list[tuple[int, int, int]]:
+        """Number, offset and length of the chunks within `nbytes` from `start`."""
+        first = bisect_left(self.starts, start)
+        last = bisect_left(self.starts, start + nbytes)
+        return [(number, *self.chunks[number]) for number in range(first, last)]
 
 
 class StateFiles:
@@ -27,7 +51,7 @@ class StateFiles:
     lies, StorageError when the disk refuses.
     """
 
-    def __init__(self, directory: Path, *, existing: str, direct: str, keeps_weights: bool) -> None:
+    def __init__(self, directory: Path, *, existing: str, direct: str, keeps_weights: bool, chunk: int) -> None:
         require_disk_tier()
         # Absolute: the process may change its directory later, the files stay where they are.
         self.directory = Path(os.path.abspath(directory))
@@ -42,11 +66,21 @@ class StateFiles:
         self._made_directory = made
         self._direct, self._keeps_weights = direct, keeps_weights
         self._file: BlockFile | None = None
-        self._places: list[tuple[int, int]] = []  # partition -> (offset of slot 0, bytes of a record)
+        self._places: list[_Place] = []
         self._length = 0
+        self._chunk = chunk
         self.slots: list[int | None] = []
+        """The slot with the newest state of each partition, published or not."""
+        self._sums: list[list[int] | None] = []
+        self._fresh: dict[int, list[int]] = {}  # what has been written to the other slot and does not count yet
+        self._layout: tuple[int, str] | None = None
+        self.published: Generation | None = None
+        self.previous: Generation | None = None
+        """The generation before the published one, until something is written over it."""
         try:
             self.found = self._earlier(existing)
+            if self.found is not None:
+                self._chunk = self.found.chunk
         except BaseException:
             self._lock.close()
             raise
@@ -96,9 +130,10 @@ class StateFiles:
             raise StorageError(errno.ENOENT, f"{str(self.directory / MANIFEST)!r} is there, but its {STATE} is not")
         places, length = [], self._length
         for part in partitions:
-            nbytes = part.record_bytes(self._keeps_weights)
-            places.append((length, nbytes))
-            length += 2 * nbytes
+            cut = chunks(part, self._keeps_weights, self._chunk)
+            places.append(_Place(length, part.record_bytes(self._keeps_weights), cut, [at for at, _ in cut]))
+            # Scratch is written in place: nothing has to be whole at any moment.
+            length += (2 if self._keeps_weights else 1) * places[-1].nbytes
         if self._file is None:
             held = self.state_path.stat().st_size if self.found is not None else length
             if held < length:
@@ -115,42 +150,79 @@ class StateFiles:
         self._places += places
         self._length = length
         self.slots += [None] * len(places)
+        self._sums += [None] * len(places)
 
-    def read(self, partition: int, into: np.ndarray, start: int = 0) -> None:
-        """Fill `into` from byte `start` of a partition's newest record."""
-        slot = self.slots[partition]
-        if slot is None or self._file is None:
+    def chunks(self, partition: int, nbytes: int) -> list[tuple[int, int]]:
+        """The first `nbytes` of a partition's record in the pieces (offset, length) that have a checksum each."""
+        return [(at, length) for at, length in self._places[partition].chunks if at + length <= nbytes]
+
+    def take_up(self, generation: Generation) -> None:
+        """Let `generation`, which is on disk, be the published one."""
+        missing = len(self.slots) - len(generation.slots)  # partitions that came after it
+        self.slots = list(generation.slots) + [None] * missing
+        self._sums = list(generation.sums) + [None] * missing
+        self.published = generation
+        self._fresh.clear()
+
+    def read(self, partition: int, into: np.ndarray, start: int = 0, generation: Generation | None = None) -> None:
+        """Fill `into`, whole chunks from byte `start`, from a partition's newest record, or from that of `generation`.
+
+        Raises StorageError naming the partition where a chunk is not what was written.
+        """
+        slots, sums = (self.slots, self._sums) if generation is None else (generation.slots, generation.sums)
+        slot, held = slots[partition], sums[partition]
+        if slot is None or held is None or self._file is None:
             raise StorageError(errno.EIO, f"partition {partition} has never been written to {str(self.state_path)!r}")
-        offset, nbytes = self._places[partition]
-        self._file.read(into, offset + slot * nbytes + start)
+        place = self._places[partition]
+        self._file.read(into, place.offset + slot * place.nbytes + start)
+        for number, at, length in place.covered(start, into.nbytes):
+            if checksum(into[at - start : at - start + length]) != held[number]:
+                where = place.offset + slot * place.nbytes + at
+                raise StorageError(
+                    errno.EIO,
+                    f"partition {partition} was damaged: {length:,} bytes at byte {where:,} of {str(self.state_path)!r} are "
+                    "not what was written there. Go back with rollback(), restore the files from a copy, or load a checkpoint.",
+                )
 
     def write(self, partition: int, data: np.ndarray, start: int = 0) -> None:
-        """Write `data` at byte `start` of the slot that does not hold a partition's newest record."""
+        """Write `data`, whole chunks from byte `start`, to the slot of a partition that is not published."""
         if self._file is None:
             raise StorageError(errno.EIO, f"{str(self.state_path)!r} is closed")
-        offset, nbytes = self._places[partition]
-        self._file.write(data, offset + self._other(partition) * nbytes + start)
+        if self.previous is not None:
+            self.previous = None  # it is being written over
+        place = self._places[partition]
+        fresh = self._fresh.get(partition)
+        if fresh is None:  # two threads may come here: both then get the one that is kept
+            fresh = self._fresh.setdefault(partition, list(self._sums[partition] or [0] * len(place.chunks)))
+        for number, at, length in place.covered(start, data.nbytes):
+            fresh[number] = checksum(data[at - start : at - start + length])
+        self._file.write(data, place.offset + self._other(partition) * place.nbytes + start)
 
     def _other(self, partition: int) -> int:
-        return 1 if self.slots[partition] == 0 else 0
+        published = self.published.slots if self.published is not None else []
+        return 1 if partition < len(published) and published[partition] == 0 else 0
 
-    def turn(self, partition: int) -> None:
-        """What was written to `partition` counts from now on, with nothing published."""
-        self.slots[partition] = self._other(partition)
+    def turn(self, partitions: Sequence[int]) -> None:
+        """What was written to `partitions` is their newest state, published or not."""
+        for partition in partitions:
+            self.slots[partition] = self._other(partition)
+            self._sums[partition] = self._fresh.pop(partition)
 
-    def turned(self, written: Sequence[int]) -> list[int | None]:
-        """The slots as they are once what was written to partitions `written` counts."""
-        slots = list(self.slots)
-        for partition in written:
-            slots[partition] = self._other(partition)
-        return slots
+    def publish(
+        self, step: int, parameter_steps: list[int], groups: list[dict], described: Callable[[], tuple[list, list]]
+    ) -> None:
+        """Make the newest state of all partitions, as step `step`, what a resume finds; durably.
 
-    def publish(self, manifest: Manifest) -> None:
-        """Make `manifest` and the slots that it names the newest, durably."""
+        `described()` gives parameters and partitions as a manifest has them; it is called when there are new partitions.
+        """
         if self._file is not None:
             self._file.sync()  # before the rename: the manifest must never name a state that is not on disk
-        publish(self.directory / MANIFEST, manifest)
-        self.slots = list(manifest.slots)
+        generation = Generation(step, list(self.slots), list(self._sums), parameter_steps, groups)
+        if self._layout is None or self._layout[0] != len(self._places):
+            self._layout = (len(self._places), encoded_layout(*described()))
+        manifest = Manifest(generation, self.published, [], [], self._chunk)
+        publish(self.directory / MANIFEST, encoded(manifest, self._layout[1]), step)
+        self.previous, self.published = self.published, generation
 
     def allocated(self) -> int:
         """Bytes that the state takes on the disk."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 import errno
 import json
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from math import prod
 from pathlib import Path
 from typing import Any
 
-from offload_lab.partition import QUANTUM, Kind, Partition, Span
+from offload_lab.partition import BLOCK, QUANTUM, Kind, Partition, Span
+from offload_lab.storage.checksum import checksum
 from offload_lab.storage.direct_io import StorageError
 
-FORMAT = 1
+FORMAT = 2
 
 
 def described_kind(kind: Kind) -> dict[str, Any]:
@@ -36,21 +37,37 @@ def _readable(described: dict[str, Any]) -> str:
 
 
 @dataclass
-class Manifest:
-    """What a directory holds after `step` steps. `slots[i]` is the slot with partition i's newest state, None if it was
-    never written."""
+class Generation:
+    """A published step: where its state lies and what it was taken with. `slots[i]` is the slot with partition i's state,
+    None if it was never written; `sums[i]` the crc32c of each of that slot's chunks, in order."""
 
     step: int
     slots: list[int | None]
+    sums: list[list[int] | None]
     parameter_steps: list[int]
+    groups: list[dict[str, Any]]
+    """The groups' settings (lr, betas, …), for resuming."""
+
+
+@dataclass
+class Manifest:
+    """What a directory holds: the newest generation, the one before it (as long as nothing is written over it), and how
+    both are laid out."""
+
+    newest: Generation
+    previous: Generation | None
     parameters: list[dict[str, Any]]
     """Shape and kind of each parameter, in the optimizer's order."""
     partitions: list[list[Any]]
     """Index, dtype and spans of each partition."""
-    groups: list[dict[str, Any]]
-    """The groups' settings (lr, betas, …), for resuming."""
+    chunk: int
+    """Bytes that a checksum covers."""
     pid: int = field(default_factory=os.getpid)
     format: int = FORMAT
+
+    @property
+    def step(self) -> int:
+        return self.newest.step
 
     def recorded(self, parameters: list[dict[str, Any]], names: list[str], where: str) -> list[Partition]:
         """The partitions, for a model of `parameters` (shape and dtype of each, with their `names` for messages).
@@ -88,9 +105,18 @@ class Manifest:
                     raise ValueError(f"partition {index} is cut within a block of {QUANTUM} elements")
                 partitions.append(Partition(index, dtype, tuple(spans), kind.state_dtype, kind.amsgrad))
             halves = [n for n, done in enumerate(covered) if 0 < done < prod(parameters[n]["shape"])]
-            counts = len(self.slots) == len(partitions) and len(self.parameter_steps) == len(parameters)
-            if halves or not counts or not set(self.slots) <= {None, 0, 1}:
+            generations = [self.newest] + ([self.previous] if self.previous is not None else [])
+            counts = all(
+                len(g.slots) == len(g.sums) <= len(partitions)
+                and len(g.parameter_steps) <= len(parameters)
+                and set(g.slots) <= {None, 0, 1}
+                for g in generations
+            )
+            whole = len(self.newest.slots) == len(partitions) and len(self.newest.parameter_steps) == len(parameters)
+            if halves or not counts or not whole:
                 raise ValueError(f"it is not complete ({names[halves[0]] if halves else 'slots and steps'})")
+            if self.chunk <= 0 or self.chunk % BLOCK:
+                raise ValueError(f"{self.chunk} bytes are no chunk")
         except (ValueError, TypeError, LookupError) as error:
             raise StorageError(
                 errno.EINVAL, f"the manifest in {where!r} was damaged: {error}. Restore it from a copy, or start over."
@@ -98,15 +124,41 @@ class Manifest:
         return partitions
 
 
-def publish(path: Path, manifest: Manifest) -> None:
+_HEAD, _MIDDLE, _TAIL = b'{"crc32c": "', b'", "content": ', b"}"
+
+
+def sealed(content: str) -> bytes:
+    """The bytes of a manifest file: `content` (a JSON object) behind its own checksum, together JSON again."""
+    text = content.encode()
+    return _HEAD + f"{checksum(text):08x}".encode() + _MIDDLE + text + _TAIL
+
+
+def encoded(manifest: Manifest, layout: str) -> str:
+    """The content of a manifest file. `layout` is `encoded_layout` of its parameters and partitions, which a run encodes once:
+    of thousands of parameters it is most of the text."""
+    changing = {
+        "format": manifest.format,
+        "pid": manifest.pid,
+        "chunk": manifest.chunk,
+        "newest": vars(manifest.newest),
+        "previous": None if manifest.previous is None else vars(manifest.previous),
+    }
+    return json.dumps(changing)[:-1] + ", " + layout[1:]
+
+
+def encoded_layout(parameters: list[dict[str, Any]], partitions: list[list[Any]]) -> str:
+    return json.dumps({"parameters": parameters, "partitions": partitions})
+
+
+def publish(path: Path, content: str, step: int) -> None:
     """Replace the manifest in one step: afterwards a reader finds the old one or the new one, whole, even after a crash.
 
     Raises StorageError when the disk refuses; then the old one stands.
     """
     draft = path.with_suffix(".draft")
     try:
-        with open(draft, "w", encoding="utf-8") as file:
-            json.dump(asdict(manifest), file)
+        with open(draft, "wb") as file:
+            file.write(sealed(content))
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
@@ -118,21 +170,22 @@ def publish(path: Path, manifest: Manifest) -> None:
     except OSError as error:
         raise StorageError(
             error.errno,
-            f"publishing step {manifest.step} as {str(path)!r} failed: {error.strerror}; the step before it still stands",
+            f"publishing step {step} as {str(path)!r} failed: {error.strerror}; the step published before it still stands",
         ) from error
 
 
 def load(path: Path) -> Manifest | None:
     """The manifest at `path`, or None where there is none. Raises StorageError naming the file when it is not readable
-    as a manifest, and naming both versions when its format is another."""
+    as a manifest, when its checksum does not fit, and naming both versions when its format is another."""
     try:
-        text = path.read_text(encoding="utf-8")
+        data = path.read_bytes()
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise StorageError(errno.EIO, f"{str(path)!r} cannot be read: {error}") from error
     try:
-        content = json.loads(text)
+        whole = json.loads(data)
+        content = whole.get("content", whole)  # format 1 had no checksum around it
         version = content["format"]
         if version != FORMAT:
             raise StorageError(
@@ -140,8 +193,13 @@ def load(path: Path) -> Manifest | None:
                 f"{str(path)!r} has format {version}; this edition reads format {FORMAT}. "
                 "Resume it with the edition that wrote it and save a state_dict().",
             )
-        return Manifest(**content)
-    except (ValueError, KeyError, TypeError) as error:
+        if data != sealed(data[len(_HEAD) + 8 + len(_MIDDLE) : -len(_TAIL)].decode()):
+            raise StorageError(
+                errno.EIO, f"{str(path)!r} was damaged: its checksum does not fit. Restore it from a copy, or start over."
+            )
+        newest, previous = Generation(**content.pop("newest")), content.pop("previous")
+        return Manifest(newest, None if previous is None else Generation(**previous), **content)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise StorageError(
             errno.EINVAL,
             f"{str(path)!r} is not a manifest of optimizer state ({error}). If nothing in it is needed, delete the folder's "

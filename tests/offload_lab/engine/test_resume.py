@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from offload_lab import OffloadAdamW, OffloadPolicy, StorageError
+from offload_lab.storage.manifest import sealed
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -229,8 +230,8 @@ def test_resuming_where_nothing_is_starts_from_nothing(model, train, adamw, disk
 @pytest.mark.parametrize(
     "damage, message",
     [
-        (lambda m: m.update(format=99), "format 99.*format 1"),
-        (lambda m: m.pop("slots"), "not a manifest"),
+        (lambda m: m.update(format=99), "format 99.*format 2"),
+        (lambda m: m["newest"].pop("slots"), "not a manifest"),
         (lambda m: m["parameters"][0].update(shape=[1, 2]), r"parameter 0 of group 0.*\[1, 2\].*\[0\]"),
         (lambda m: m["parameters"].pop(), "parameters"),
         (lambda m: m["partitions"][0][2][0].__setitem__(2, 10**9), "damaged: partition 0 does not fit"),
@@ -242,8 +243,8 @@ def test_resuming_where_nothing_is_starts_from_nothing(model, train, adamw, disk
         (lambda m: m["partitions"].__setitem__(0, 3), "damaged"),
         (lambda m: m["partitions"][0].__setitem__(0, 1), "damaged: partition 1 is out of order"),
         (lambda m: m["partitions"].append([len(m["partitions"]), "float32", []]), "out of order or empty"),
-        (lambda m: m["slots"].__setitem__(0, 7), "damaged"),
-        (lambda m: m["parameter_steps"].pop(), "damaged"),
+        (lambda m: m["newest"]["slots"].__setitem__(0, 7), "damaged"),
+        (lambda m: m["newest"]["parameter_steps"].pop(), "damaged"),
     ],
 )
 def test_a_directory_that_does_not_fit_is_refused_and_left_alone(model, train, adamw, disk, damage, message):
@@ -252,9 +253,9 @@ def test_a_directory_that_does_not_fit_is_refused_and_left_alone(model, train, a
     train(module, optimizer, 2)
     path = Path(optimizer.stats()["directory"]) / "offload.json"
     optimizer.close()
-    content = json.loads(path.read_text())
+    content = json.loads(path.read_text())["content"]
     damage(content)
-    path.write_text(json.dumps(content))
+    path.write_bytes(sealed(json.dumps(content)))
     held = {p.name: p.read_bytes() for p in path.parent.iterdir() if p.name != "offload.lock"}
     with pytest.raises((ValueError, StorageError), match=message):
         adamw(model(), disk(existing="resume"))

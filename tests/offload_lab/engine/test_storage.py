@@ -119,7 +119,7 @@ def test_a_full_disk_at_the_publish_leaves_the_step_before_it(full_disk, train, 
         while True:
             os.write(filler, bytes(4096))
     os.close(filler)
-    with pytest.raises(StorageError, match=r"publishing step 4.*No space left.*the step before it still stands"):
+    with pytest.raises(StorageError, match=r"publishing step 4.*No space left.*published before it still stands"):
         train(module, optimizer, 1, start=3)
     with pytest.raises(RuntimeError, match=r"stopped after step 3.*existing=\"resume\""):
         optimizer.step()
