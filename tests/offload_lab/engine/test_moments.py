@@ -111,6 +111,8 @@ def test_every_policy_gives_the_same_bits(state_dtype, dtype, model, disk, adamw
         "disk": disk("a", state_dtype=state_dtype),
         "disk, half in RAM": disk("b", state_dtype=state_dtype, ram_budget=100_000, partition_size=700),
         "disk, scratch": disk("c", state_dtype=state_dtype, durability="checkpoint", partition_size=777),
+        "disk, update in forward": disk("d", state_dtype=state_dtype, overlap="forward", partition_size=500),
+        "disk, update in backward": disk("e", state_dtype=state_dtype, overlap="backward", partition_size=500),
     }.items():
         module = model(dtype)
         optimizer = adamw(module, policy)
@@ -148,6 +150,20 @@ def test_a_checkpoint_keeps_dtype_bits_and_the_way_on(state_dtype, dtype, model,
     again = model(dtype, seed=9)
     adamw(again, disk(state_dtype=state_dtype, existing="resume"))
     assert all(torch.equal(a, b) for a, b in zip(again.parameters(), halfway.parameters(), strict=True))
+
+
+@pytest.mark.parametrize("state_dtype", ["bfloat16", "int8"])
+def test_a_step_that_is_taken_back_and_done_again_gives_the_same_bits(state_dtype, dtype, model, disk, adamw, train):
+    """What is rounded at random is so by the step's number: a second time it is rounded the same way."""
+    module = model(dtype)
+    optimizer = adamw(module, disk(state_dtype=state_dtype, partition_size=500))
+    train(module, optimizer, 3)
+    third = optimizer.state_dict()["state"]
+    optimizer.rollback()
+    assert optimizer.stats()["steps"] == 2
+    train(module, optimizer, 1, start=2)
+    again = optimizer.state_dict()["state"]
+    assert all(torch.equal(third[i][name], again[i][name]) for i in third for name in third[i])
 
 
 @pytest.mark.parametrize("weights", ["float32", "bfloat16", "float16"])
