@@ -125,22 +125,18 @@ def test_without_numba_the_same_training_gives_the_same_bits(without_numba):
     assert same == digest
 
 
-def test_every_command_works_without_numba():
-    commands = "['demo', '--help'], ['plan', '--help'], ['--help']"
+def test_commands_work_without_numba():
     lines, _ = python(
         WITHOUT
-        + f"""
-import offload_lab
+        + """
 from typer.testing import CliRunner
 from offload_lab.cli import app
-for arguments in ({commands}):
-    result = CliRunner().invoke(app, arguments)
-    print(arguments, result.exit_code if result.exit_code in (0, 2) else repr(result.exception))
+for arguments in (["--help"], ["demo", "--help"], ["plan", "--params", "7e9"]):
+    print(CliRunner().invoke(app, arguments).exit_code)
 print([name for name in sys.modules if name.startswith(("numba.", "llvmlite."))])
 """
     )
-    assert lines[2] == "['--help'] 0" and lines[-1] == "[]"
-    assert all(line.endswith((" 0", " 2")) for line in lines[:-1])
+    assert lines == ["0", "0", "0", "[]"]
 
 
 def test_numba_is_imported_only_when_an_optimizer_is_built():
