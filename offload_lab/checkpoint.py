@@ -19,6 +19,7 @@ from offload_lab.halves import flat, join_words, low_halves, split_words, words_
 from offload_lab.partition import Partition, Span
 from offload_lab.storage.direct_io import StorageError
 from offload_lab.storage.manifest import Generation, Manifest
+from offload_lab.storage.memory import Slab
 
 
 def _host_weight(engine: Engine, number: int) -> torch.Tensor:
@@ -202,11 +203,13 @@ def rollback(engine: Engine) -> list[dict]:
             f"step {target.step} has no state yet of partitions {started or 'that came later'}, so their weights of then are "
             "on no disk; go back by loading a checkpoint"
         )
-    scratch = engine.scratch()
-    for part in engine.partitions:  # all of it is read once before anything is changed
-        if target.slots[part.index] is not None:
-            room = scratch if scratch.nbytes else np.empty(engine.record_bytes(part), np.uint8)
-            files.read(part.index, room[: engine.record_bytes(part)], generation=target)
+    room = Slab(max((engine.record_bytes(part) for part in engine.partitions), default=0))
+    try:
+        for part in engine.partitions:  # all of it is read once before anything is changed
+            if target.slots[part.index] is not None:
+                files.read(part.index, room.bytes[: engine.record_bytes(part)], generation=target)
+    finally:
+        room.close()
     _take_up(engine, target)
     if not since:
         files.published = None  # or the generation that is left would be kept as the previous one

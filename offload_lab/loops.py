@@ -11,6 +11,7 @@ from offload_lab.halves import low_halves
 from offload_lab.job import Job
 from offload_lab.kernels import Kernel
 from offload_lab.partition import Partition
+from offload_lab.storage.memory import as_bytes
 
 _WEIGHT_SIZE = {"float32": 4, "bfloat16": 2, "float16": 2}
 
@@ -44,6 +45,8 @@ class Layout:
             table[:, update.SEED] = [update.seed(n, int(row[update.STEP])) for n, row in zip(numbers, values, strict=True)]
         if job.masters:
             self._take_masters(table, arrays, job)
+        if part.dtype == "float16":
+            self._keep_weights(table, arrays)
         per_piece = -(-part.numel // slices)
         return [
             lambda begin=begin: kernel.update(table, values, *arrays, begin, min(begin + per_piece, part.numel))
@@ -56,3 +59,14 @@ class Layout:
                 here = slice(span.offset, span.offset + span.length)
                 arrays.master[here] = low_halves(job.masters[span.parameter], job.weights[span.parameter], span)
                 table[row, update.EDITED] = False
+
+    def _keep_weights(self, table: np.ndarray, arrays: update.Fields) -> None:
+        """A float16 record has no place for the weight but the master. Where a span has no gradient, the loop does nothing: so
+        the master is given the weight here, unless it rounds to it, or a resume would find zeros there."""
+        for row, span in enumerate(self.part.spans):
+            if not table[row, update.GRADIENT_ADDRESS]:
+                master = arrays.master[span.offset : span.offset + span.length]
+                weight = as_bytes(int(table[row, update.WEIGHT_ADDRESS]), 2 * span.length).view(np.float16)
+                with np.errstate(over="ignore"):
+                    stale = master.astype(np.float16).view(np.uint16) != weight.view(np.uint16)
+                master[stale] = weight[stale]

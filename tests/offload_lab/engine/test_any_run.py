@@ -26,7 +26,7 @@ events = st.one_of(
     depth=st.integers(2, 5),
     budget=st.one_of(st.none(), st.integers(10, 400)),
     chunk=st.integers(1, 20_000),
-    durability=st.sampled_from(["step", "checkpoint"]),
+    durability=st.sampled_from(["step", "checkpoint", 2, 3]),
     order=st.sampled_from(["forward", "alternating"]),
     residency=st.sampled_from(["pinned", "none", "lru", "furthest"]),
     overlap=st.sampled_from(["none", "forward"]),
@@ -77,7 +77,7 @@ def run(shapes, policy, script):
                 optimizer.step()
         elif kind == "reload":
             optimizer.load_state_dict(optimizer.state_dict())
-        elif kind == "reopen" and policy.tier == "disk" and policy.durability == "step" and optimizer.stats()["steps"]:
+        elif kind == "reopen" and policy.tier == "disk" and policy.keeps_weights and optimizer.stats()["steps"]:
             optimizer.close()
             before = [p.detach().clone() for p in parameters]
             optimizer = build(replace(policy, existing="resume", partition_size=None))
