@@ -1,7 +1,7 @@
 """The update of one partition with torch's own operations, for where numba is not to be had.
 
 A tile at a time, so that the dozen passes stay in the cache; each operation rounds once and in the order of `compiled.py`,
-so that both give the same bits. Five to ten times slower than compiled loops, about as fast as torch's own foreach loop.
+so that both give the same bits. Five to twenty times slower than compiled loops.
 """
 
 from __future__ import annotations
