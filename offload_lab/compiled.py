@@ -234,13 +234,13 @@ def _update(rows, scalars, exp_avg, exp_avg_sq, master, max_exp_avg_sq, scale, s
             at = low - offset
             w = _weights(row, at, high - low, master)
             if row[GRADIENT_ADDRESS] != 0:
-                block, element, seed = row[BLOCK] + at // QUANTUM, row[START] + at, np.uint32(row[SEED])
+                block, element, seed = row[BLOCK] + at // QUANTUM, np.uint32(row[START] + at), np.uint32(row[SEED])
                 m = opened(exp_avg, scale, block, low, high, room)
                 v = opened(exp_avg_sq, scale_sq, block, low, high, room_sq)
                 x = opened(max_exp_avg_sq, None, block, low, high, room_max)
                 _tile(w, row, at, m, v, x, master, low, scalars[r])
-                closed(m, exp_avg, scale, block, low, seed, element, 0)
-                closed(v, exp_avg_sq, scale_sq, block, low, seed, element, 16)
+                closed(m, exp_avg, scale, block, low, seed, element, np.uint32(0))
+                closed(v, exp_avg_sq, scale_sq, block, low, seed, element, np.uint32(16))
                 closed_maximum(x, max_exp_avg_sq, low)
             if mirror.shape[0] > 0:
                 _mirror(mirror[low:high], w)
@@ -289,11 +289,13 @@ def _entries(digest: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
         if digest:
             _update(rows, scalars, exp_avg, exp_avg_sq, master, max_exp_avg_sq, scale, scale_sq, mirror, begin, end)
 
-    def not_finite(rows, found):
-        """Set `found[r]` (bool) where an element of row r is infinite or NaN. `rows` is int64 (n, 4): address, elements, bytes
-        an element (4 or 2), and the bit pattern of infinity in a 16-bit dtype."""
+    def not_finite(rows, found, first, stride):
+        """Set `found[r]` (bool) for rows r = first, first + stride, …: whether an element is infinite or NaN.
+
+        `rows` is int64 (n, 4): address, elements, bytes an element (4 or 2), and the bit pattern of infinity in a 16-bit
+        dtype."""
         if digest:
-            for r in range(rows.shape[0]):
+            for r in range(first, rows.shape[0], stride):
                 found[r] = not _all_finite(rows[r, 0], rows[r, 1], rows[r, 2], rows[r, 3])
 
     return update, not_finite

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
-from offload_lab.bits import bits_of_float, float_of_bfloat16
+from offload_lab.bits import bits_of_float, float_of_bfloat16, float_of_bits
 from offload_lab.partition import QUANTUM
 
 inner = njit(nogil=True, error_model="numpy")
@@ -26,7 +26,8 @@ inner = njit(nogil=True, error_model="numpy")
 # numba keeps a product of two float32 as float32, but not one with a Python float.
 _STEP_SIGNED, _STEP_UNSIGNED = np.float32(1 / 127), np.float32(1 / 255)
 _127, _255, _ONE, _ZERO = np.float32(127), np.float32(255), np.float32(1), np.float32(0)
-_LARGEST = np.finfo(np.float32).max
+_16_BITS = np.float32(2**-16)
+_LARGEST = np.uint32(0x7F7FFFFF)  # the bit pattern of the largest number
 
 
 @inner
@@ -36,6 +37,14 @@ def hashed(seed, element):
     x = np.uint32(np.uint32(x ^ np.uint32(x >> np.uint32(16))) * np.uint32(0x85EBCA6B))
     x = np.uint32(np.uint32(x ^ np.uint32(x >> np.uint32(13))) * np.uint32(0xC2B2AE35))
     return np.uint32(x ^ np.uint32(x >> np.uint32(16)))
+
+
+@inner
+def _chance(seed, element, i, shift):
+    """16 random-looking bits (uint32) of element `element` + `i` of a parameter. All are uint32 but `i`, which is narrowed
+    before anything is done with it: one 64-bit operation in the loop, and it takes twice the time."""
+    bits = hashed(seed, np.uint32(element + np.uint32(i)))
+    return np.uint32(np.uint32(bits >> shift) & np.uint32(0xFFFF))
 
 
 @inner
@@ -70,10 +79,12 @@ def _fourth(code):
 
 @inner
 def _scale_of(values):
-    largest = _ZERO
+    """The largest magnitude, as an integer maximum (bit patterns of one sign are in order), which is vectorised; a maximum of
+    floats is not, because of NaN. What is infinite or NaN counts as the largest number."""
+    largest = np.uint32(0)
     for i in range(values.shape[0]):
-        largest = max(largest, abs(values[i]))
-    return min(largest, _LARGEST)
+        largest = max(largest, np.uint32(bits_of_float(values[i]) & np.uint32(0x7FFFFFFF)))
+    return float_of_bits(min(largest, _LARGEST))
 
 
 def opened(stored, scale, block, low, high, room):
@@ -102,27 +113,42 @@ def _opened(stored, scale, block, low, high, room):
     return _open_int8 if stored.dtype == types.int8 else _open_uint8
 
 
+# The loops below run over slices, from 0: an index that is a sum might be negative for all that numba knows, and what it
+# adds for that case costs four times the loop itself.
+
+
 def _open_bfloat16(stored, scale, block, low, high, room):
-    for i in range(high - low):
-        room[i] = float_of_bfloat16(stored[low + i])
+    words = stored[low:high]
+    for i in range(words.shape[0]):
+        room[i] = float_of_bfloat16(words[i])
     return room[: high - low]
+
+
+@inner
+def _open_signed(codes, unit, values):
+    for i in range(codes.shape[0]):
+        code = np.int32(codes[i])
+        magnitude = unit * _squared(abs(code))
+        values[i] = -magnitude if code < 0 else magnitude
+
+
+@inner
+def _open_unsigned(codes, unit, values):
+    for i in range(codes.shape[0]):
+        values[i] = unit * _fourth(np.int32(codes[i]))
 
 
 def _open_int8(stored, scale, block, low, high, room):
     for start in range(0, high - low, QUANTUM):
-        unit = scale[block + start // QUANTUM]
-        for i in range(start, min(start + QUANTUM, high - low)):
-            code = np.int32(stored[low + i])
-            magnitude = unit * _squared(abs(code))
-            room[i] = -magnitude if code < 0 else magnitude
+        end = min(start + QUANTUM, high - low)
+        _open_signed(stored[low + start : low + end], scale[block + start // QUANTUM], room[start:end])
     return room[: high - low]
 
 
 def _open_uint8(stored, scale, block, low, high, room):
     for start in range(0, high - low, QUANTUM):
-        unit = scale[block + start // QUANTUM]
-        for i in range(start, min(start + QUANTUM, high - low)):
-            room[i] = unit * _fourth(np.int32(stored[low + i]))
+        end = min(start + QUANTUM, high - low)
+        _open_unsigned(stored[low + start : low + end], scale[block + start // QUANTUM], room[start:end])
     return room[: high - low]
 
 
@@ -136,45 +162,51 @@ def _closed(values, stored, scale, block, low, seed, element, shift):
 
 
 def _close_bfloat16(values, stored, scale, block, low, seed, element, shift):
-    for i in range(values.shape[0]):
-        chance = np.uint32(np.uint32(hashed(seed, np.uint32(element + i)) >> shift) & np.uint32(0xFFFF))
-        stored[low + i] = bfloat16_of(values[i], chance)
+    words = stored[low : low + values.shape[0]]
+    for i in range(words.shape[0]):
+        words[i] = bfloat16_of(values[i], _chance(seed, element, i, shift))
+
+
+@inner
+def _close_signed(values, unit, codes, seed, element, shift):
+    divisor = unit if unit > _ZERO else _ONE
+    for i in range(codes.shape[0]):
+        share = min(abs(values[i]) / divisor, _ONE)
+        code = np.int32(np.float32(math.sqrt(share)) * _127)
+        below, above = _squared(code), _squared(code + np.int32(1))
+        rises = np.float32(_chance(seed, element, i, shift)) * _16_BITS * (above - below) < share - below
+        code = min(code + np.int32(rises), np.int32(127))
+        codes[i] = np.int8(-code if values[i] < _ZERO else code)
+
+
+@inner
+def _close_unsigned(values, unit, codes, seed, element, shift):
+    divisor = unit if unit > _ZERO else _ONE
+    for i in range(codes.shape[0]):
+        share = min(values[i] / divisor, _ONE)
+        code = np.int32(np.float32(math.sqrt(np.float32(math.sqrt(share)))) * _255)
+        below, above = _fourth(code), _fourth(code + np.int32(1))
+        rises = np.float32(_chance(seed, element, i, shift)) * _16_BITS * (above - below) < share - below
+        code = min(code + np.int32(rises), np.int32(255))
+        codes[i] = np.uint8(max(code, np.int32(values[i] > _ZERO)))
 
 
 def _close_int8(values, stored, scale, block, low, seed, element, shift):
     for start in range(0, values.shape[0], QUANTUM):
-        end = min(start + QUANTUM, values.shape[0])
-        unit = _scale_of(values[start:end])
+        part = values[start : start + QUANTUM]
+        unit = _scale_of(part)
         scale[block + start // QUANTUM] = unit
-        divisor = unit if unit > _ZERO else _ONE
-        for i in range(start, end):
-            share = min(abs(values[i]) / divisor, _ONE)
-            code = np.int32(np.float32(math.sqrt(share)) * _127)
-            below, above = _squared(code), _squared(code + np.int32(1))
-            chance = np.uint32(np.uint32(hashed(seed, np.uint32(element + i)) >> shift) & np.uint32(0xFFFF))
-            if np.float32(chance) * np.float32(2**-16) * (above - below) < share - below:
-                code += np.int32(1)
-            code = min(code, np.int32(127))
-            stored[low + i] = np.int8(-code if values[i] < _ZERO else code)
+        codes = stored[low + start : low + start + part.shape[0]]
+        _close_signed(part, unit, codes, seed, np.uint32(element + np.uint32(start)), shift)
 
 
 def _close_uint8(values, stored, scale, block, low, seed, element, shift):
     for start in range(0, values.shape[0], QUANTUM):
-        end = min(start + QUANTUM, values.shape[0])
-        unit = _scale_of(values[start:end])
+        part = values[start : start + QUANTUM]
+        unit = _scale_of(part)
         scale[block + start // QUANTUM] = unit
-        divisor = unit if unit > _ZERO else _ONE
-        for i in range(start, end):
-            share = min(values[i] / divisor, _ONE)
-            code = np.int32(np.float32(math.sqrt(np.float32(math.sqrt(share)))) * _255)
-            below, above = _fourth(code), _fourth(code + np.int32(1))
-            chance = np.uint32(np.uint32(hashed(seed, np.uint32(element + i)) >> shift) & np.uint32(0xFFFF))
-            if np.float32(chance) * np.float32(2**-16) * (above - below) < share - below:
-                code += np.int32(1)
-            code = min(code, np.int32(255))
-            if values[i] > _ZERO:
-                code = max(code, np.int32(1))
-            stored[low + i] = np.uint8(code)
+        codes = stored[low + start : low + start + part.shape[0]]
+        _close_unsigned(part, unit, codes, seed, np.uint32(element + np.uint32(start)), shift)
 
 
 def closed_maximum(values, stored, low):
@@ -190,5 +222,6 @@ def _closed_maximum(values, stored, low):
 
 
 def _close_maximum_bfloat16(values, stored, low):
-    for i in range(values.shape[0]):
-        stored[low + i] = _nearest_bfloat16(values[i])
+    words = stored[low : low + values.shape[0]]
+    for i in range(words.shape[0]):
+        words[i] = _nearest_bfloat16(values[i])

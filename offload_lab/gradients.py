@@ -69,15 +69,15 @@ def not_finite(views: Mapping[int, HostView], kernel: Kernel, threads: int) -> l
     table = np.array(rows, np.int64)
     found = np.zeros(len(rows), np.bool_)
     if threads > 1 and table[:, 1].sum() > _PIECE:
-        shares = [slice(share, None, threads) for share in range(threads)]
-        workers = [threading.Thread(target=kernel.not_finite, args=(table[s], found[s])) for s in shares[1:]]
+        # Each thread takes every so-manieth row. (A slice with gaps would be of another type, and compiled in this moment.)
+        workers = [threading.Thread(target=kernel.not_finite, args=(table, found, i, threads)) for i in range(1, threads)]
         for worker in workers:
             worker.start()
-        kernel.not_finite(table[shares[0]], found[shares[0]])
+        kernel.not_finite(table, found, 0, threads)
         for worker in workers:
             worker.join()
     else:
-        kernel.not_finite(table, found)
+        kernel.not_finite(table, found, 0, 1)
     return list(dict.fromkeys(key for key, bad in zip(keys, found.tolist(), strict=True) if bad)) if found.any() else []
 
 

@@ -25,7 +25,7 @@ class Kernel:
 
     name: str
     update: Callable[..., None]
-    not_finite: Callable[[np.ndarray, np.ndarray], None]
+    not_finite: Callable[[np.ndarray, np.ndarray, int, int], None]
     compiles: bool = False
     cached: bool = False
 
@@ -83,8 +83,7 @@ def _prepare(kernel: Kernel, kind: Kind) -> None:
 
     def compile_all() -> None:  # no rows: nothing is done but compiling
         kernel.update(np.zeros((0, told.ROW_FIELDS), np.int64), values, *arrays, 0, 0)
-        for step in (1, 2):  # a thread's share of the rows is every second one, say: arrays with gaps are another type
-            kernel.not_finite(np.zeros((0, 4), np.int64)[::step], np.zeros(0, np.bool_)[::step])
+        kernel.not_finite(np.zeros((0, 4), np.int64), np.zeros(0, np.bool_), 0, 1)
 
     with _announced(kernel, f"{kind.dtype} weights"):
         for _ in range(2):  # two functions, and each may meet a cache that refuses

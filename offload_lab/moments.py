@@ -12,6 +12,7 @@ from offload_lab.partition import QUANTUM
 
 _ONE = np.float32(1)
 _NEAREST = np.uint32(0x8000)
+_LARGEST = np.uint32(0x7F7FFFFF)  # the bit pattern of the largest float32
 
 
 def hashed(seed: int, start: int, count: int) -> np.ndarray:
@@ -70,7 +71,8 @@ def _closed_blocks(values: np.ndarray, signed: bool, chances: np.ndarray) -> tup
     blocks = -(-values.size // QUANTUM)
     magnitudes = np.zeros(blocks * QUANTUM, np.float32)
     magnitudes[: values.size] = np.abs(values)
-    scale = np.minimum(magnitudes.reshape(blocks, QUANTUM).max(axis=1, initial=0), np.finfo(np.float32).max)
+    # As bit patterns, so that what is infinite or NaN counts as the largest number.
+    scale = np.minimum(magnitudes.view(np.uint32).reshape(blocks, QUANTUM).max(axis=1, initial=0), _LARGEST).view(np.float32)
     divisor = np.repeat(np.where(scale > 0, scale, _ONE), QUANTUM)[: values.size]
     share = np.minimum(magnitudes[: values.size] / divisor, _ONE)
     most, value_of = (127, _squared) if signed else (255, _fourth)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from offload_lab.partition import STATE_BYTES, WEIGHT_BYTES
+from offload_lab.partition import MASTER_BYTES, MOMENT_BYTES, QUANTUM, WEIGHT_BYTES
 
 ELEMENT_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
 OPTIMIZERS = ("adamw", "ram", "disk")
@@ -53,12 +53,21 @@ class Plan:
         return "\n".join(lines)
 
 
-def plan(parameters: int, dtype: str = "bfloat16", optimizer: str = "adamw", *, ram_budget: int | None = None) -> Plan:
+def plan(
+    parameters: int,
+    dtype: str = "bfloat16",
+    optimizer: str = "adamw",
+    *,
+    ram_budget: int | None = None,
+    state_dtype: str = "float32",
+    amsgrad: bool = False,
+) -> Plan:
     """Predict for one of three optimizers.
 
     "adamw": `torch.optim.AdamW`; a 16-bit model with float32 masters beside it, and float32 copies of the gradients during
     the step. "ram" and "disk": OffloadAdamW; on disk two generations of state and weights, in RAM at most `ram_budget`
-    bytes of buffers and resident partitions (32 MiB if not given). Raises ValueError for anything it does not know.
+    bytes of buffers and resident partitions (32 MiB if not given). `state_dtype` is the policy's, and of OffloadAdamW only;
+    `amsgrad` adds a third moment. Raises ValueError for anything it does not know.
     """
     if isinstance(parameters, bool) or not isinstance(parameters, int) or parameters < 1:
         raise ValueError(f"parameters={parameters!r}: a whole number of at least 1 is needed")
@@ -66,7 +75,15 @@ def plan(parameters: int, dtype: str = "bfloat16", optimizer: str = "adamw", *, 
         raise ValueError(f"dtype={dtype!r}: one of {', '.join(ELEMENT_BYTES)} is needed")
     if optimizer not in OPTIMIZERS:
         raise ValueError(f"optimizer={optimizer!r}: one of {', '.join(OPTIMIZERS)} is needed")
+    if state_dtype not in MOMENT_BYTES or (state_dtype != "float32" and optimizer == "adamw"):
+        raise ValueError(f"state_dtype={state_dtype!r}: one of {', '.join(MOMENT_BYTES)} is needed, and for adamw float32")
+    if state_dtype == "int8" and amsgrad:
+        raise ValueError('state_dtype="int8" has no amsgrad')
     n, element = parameters, ELEMENT_BYTES[dtype]
+    names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if amsgrad else ("exp_avg", "exp_avg_sq")
+    moments = {name: MOMENT_BYTES[state_dtype] * n for name in names}
+    if state_dtype == "int8":
+        moments["scales of moments"] = 2 * 4 * -(-n // QUANTUM)
     ram = {"weights": element * n, "gradients": element * n}
     transient: dict[str, int] = {}
     disk: dict[str, int] = {}
@@ -74,15 +91,16 @@ def plan(parameters: int, dtype: str = "bfloat16", optimizer: str = "adamw", *, 
         if dtype != "float32":
             ram["master weights"] = 4 * n
             transient["float32 gradients"] = 4 * n - element * n  # the 16-bit ones go as the copies come
-        ram |= {"exp_avg": 4 * n, "exp_avg_sq": 4 * n}
+        ram |= moments
     elif optimizer == "ram":
-        master = STATE_BYTES[dtype] - 8
-        ram |= {"exp_avg": 4 * n, "exp_avg_sq": 4 * n}
+        master = MASTER_BYTES[dtype]
+        ram |= moments
         if master:
             ram["low half of masters" if master == 2 else "master weights"] = master * n
     else:
         ram["buffers"] = DEFAULT_BUDGET if ram_budget is None else ram_budget
-        disk = {"state, two generations": 2 * STATE_BYTES[dtype] * n, "weights, two generations": 2 * WEIGHT_BYTES[dtype] * n}
+        state = sum(moments.values()) + MASTER_BYTES[dtype] * n
+        disk = {"state, two generations": 2 * state, "weights, two generations": 2 * WEIGHT_BYTES[dtype] * n}
     return Plan(n, dtype, optimizer, ram, transient, disk)
 
 

@@ -21,6 +21,7 @@ def stats(engine: Engine) -> dict[str, Any]:
     return {
         "tier": engine.policy.tier,
         "kernel": engine.kernel.name,
+        "state_dtype": engine.policy.state_dtype,
         "threads": engine.threads,
         "partitions": len(engine.partitions),
         "resident_partitions": len(records.resident),

@@ -302,7 +302,8 @@ def _train(
                 "no parameter has a gradient: does the loss function use the model that it is given, and not another one?"
             )
         for parameter, gradient in zip(trained, found, strict=True):
-            parameter.grad = gradient
+            wide = getattr(parameter, "grad_dtype", None) == torch.float32  # as the policy may have asked for
+            parameter.grad = gradient.float() if wide and gradient is not None else gradient
         before = ours.stats()["skipped_steps"]
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="step skipped")

@@ -21,7 +21,7 @@ events = st.one_of(
 
 
 @given(
-    shapes=st.lists(st.tuples(st.integers(0, 700), st.sampled_from(DTYPES)), min_size=1, max_size=6),
+    shapes=st.lists(st.tuples(st.integers(0, 700), st.sampled_from(DTYPES), st.booleans()), min_size=1, max_size=6),
     size=st.integers(1, 400),
     depth=st.integers(2, 5),
     budget=st.one_of(st.none(), st.integers(10, 400)),
@@ -30,28 +30,35 @@ events = st.one_of(
     order=st.sampled_from(["forward", "alternating"]),
     residency=st.sampled_from(["pinned", "none", "lru", "furthest"]),
     overlap=st.sampled_from(["none", "forward"]),
+    state_dtype=st.sampled_from(["float32", "float32", "bfloat16", "int8"]),
+    kernel=st.sampled_from(["numba", "numba", "torch"]),
     script=st.lists(events, max_size=8),
 )
 @settings(max_examples=120, deadline=None)
 @pytest.mark.filterwarnings("ignore:step skipped")
-def test_disk_equals_ram_whatever_happens(shapes, size, depth, budget, chunk, durability, order, residency, overlap, script):
+def test_disk_equals_ram_whatever_happens(
+    shapes, size, depth, budget, chunk, durability, order, residency, overlap, state_dtype, kernel, script
+):
     with tempfile.TemporaryDirectory() as directory:
         settings_ = {"partition_size": size, "depth": depth, "chunk_bytes": chunk, "durability": durability}
-        settings_ |= {"order": order, "residency": residency, "overlap": overlap}
+        settings_ |= {"order": order, "residency": residency, "overlap": overlap, "state_dtype": state_dtype}
+        if state_dtype == "int8":
+            shapes = [(numel, dtype, False) for numel, dtype, _ in shapes]
         if budget is not None:
             settings_["ram_budget"] = depth * 12_288 + budget * 1000
-        disk = OffloadPolicy(tier="disk", directory=directory, **settings_)
-        runs = [run(shapes, policy, script) for policy in (OffloadPolicy(), disk)]
+        disk = OffloadPolicy(tier="disk", directory=directory, kernel=kernel, **settings_)
+        runs = [run(shapes, policy, script) for policy in (OffloadPolicy(state_dtype=state_dtype), disk)]
     for a, b in zip(*runs, strict=True):
         assert torch.equal(a, b)
 
 
 def run(shapes, policy, script):
     generator = torch.Generator().manual_seed(0)
-    parameters = [torch.nn.Parameter(torch.randn(n, generator=generator).to(dtype)) for n, dtype in shapes]
+    parameters = [torch.nn.Parameter(torch.randn(n, generator=generator).to(dtype)) for n, dtype, _ in shapes]
+    groups = [{"params": [p], "amsgrad": amsgrad} for p, (_, _, amsgrad) in zip(parameters, shapes, strict=True)]
 
     def build(policy):
-        return OffloadAdamW(parameters, lr=0.01, offload=policy)
+        return OffloadAdamW([dict(group) for group in groups], lr=0.01, offload=policy)
 
     optimizer = build(policy)
     for kind, detail in [("step", set()), *script, ("step", set())]:

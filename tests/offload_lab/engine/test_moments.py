@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from offload_lab import OffloadAdamW, OffloadPolicy, moments
 from offload_lab.partition import QUANTUM, state_bytes
+from offload_lab.planner import plan
 
 FORMATS = {"bfloat16": (np.uint16, np.uint16), "int8": (np.int8, np.uint8)}
 DTYPES = {"bfloat16": (torch.bfloat16, torch.bfloat16), "int8": (torch.int8, torch.uint8)}
@@ -110,6 +111,8 @@ def test_every_policy_gives_the_same_bits(state_dtype, dtype, model, disk, adamw
         "disk": disk("a", state_dtype=state_dtype),
         "disk, half in RAM": disk("b", state_dtype=state_dtype, ram_budget=100_000, partition_size=700),
         "disk, scratch": disk("c", state_dtype=state_dtype, durability="checkpoint", partition_size=777),
+        "disk, update in forward": disk("d", state_dtype=state_dtype, overlap="forward", partition_size=500),
+        "disk, update in backward": disk("e", state_dtype=state_dtype, overlap="backward", partition_size=500),
     }.items():
         module = model(dtype)
         optimizer = adamw(module, policy)
@@ -149,6 +152,20 @@ def test_a_checkpoint_keeps_dtype_bits_and_the_way_on(state_dtype, dtype, model,
     assert all(torch.equal(a, b) for a, b in zip(again.parameters(), halfway.parameters(), strict=True))
 
 
+@pytest.mark.parametrize("state_dtype", ["bfloat16", "int8"])
+def test_a_step_that_is_taken_back_and_done_again_gives_the_same_bits(state_dtype, dtype, model, disk, adamw, train):
+    """What is rounded at random is so by the step's number: a second time it is rounded the same way."""
+    module = model(dtype)
+    optimizer = adamw(module, disk(state_dtype=state_dtype, partition_size=500))
+    train(module, optimizer, 3)
+    third = optimizer.state_dict()["state"]
+    optimizer.rollback()
+    assert optimizer.stats()["steps"] == 2
+    train(module, optimizer, 1, start=2)
+    again = optimizer.state_dict()["state"]
+    assert all(torch.equal(third[i][name], again[i][name]) for i in third for name in third[i])
+
+
 @pytest.mark.parametrize("weights", ["float32", "bfloat16", "float16"])
 def test_bytes_fall_as_promised(weights):
     n, taken = 300_000, {}
@@ -157,6 +174,11 @@ def test_bytes_fall_as_promised(weights):
         with OffloadAdamW([parameter], offload=OffloadPolicy(state_dtype=state_dtype)) as optimizer:
             taken[state_dtype] = optimizer.memory()["ram"]
             promised = state_bytes(weights, state_dtype) * n
+            planned = plan(n, weights, "ram", state_dtype=state_dtype)
+            assert planned.steady_bytes - 2 * planned.ram["weights"] == pytest.approx(promised, abs=8)
+            assert plan(n, weights, "disk", state_dtype=state_dtype).disk["state, two generations"] // 2 == pytest.approx(
+                promised, abs=8
+            )
             assert promised <= taken[state_dtype] <= promised + 4500 * optimizer.stats()["partitions"]
     assert state_bytes(weights, "bfloat16") == state_bytes(weights) - 4
     assert state_bytes(weights, "int8") == state_bytes(weights) - 6 + 8 / QUANTUM

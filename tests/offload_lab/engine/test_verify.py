@@ -67,7 +67,7 @@ def test_it_is_as_exact_as_torch_and_leaves_no_trace(kind, kernel, dtype, disk, 
     model = Net(dtype)
     loss_of(model).backward()
     before = everything(model)
-    for policy in (OffloadPolicy(kernel=kernel), disk(kernel=kernel, partition_size=300)):
+    for policy in (OffloadPolicy(kernel=kernel), disk(kernel=kernel, partition_size=300, gradients="float32")):
         for options in ({}, {"amsgrad": True, "maximize": True, "lr": 0.02, "weight_decay": 0.1, "betas": (0.8, 0.9)}):
             verdict = verify(model, loss_of, 4, optimizer=kind, policy=policy, **options)
             assert verdict.ok, str(verdict)
@@ -174,6 +174,20 @@ def test_fewer_bits_are_another_algorithm_whose_distance_is_shown(state_dtype, d
             loss_of(model).backward()
             optimizer.step()
         assert optimizer.verify(model, loss_of, 3).ok
+
+
+@pytest.mark.parametrize("weights", [torch.float32, torch.bfloat16])
+def test_amsgrad_with_moments_in_bfloat16(weights):
+    """The maximum is kept in bfloat16 too, to the nearest."""
+    policy = OffloadPolicy(state_dtype="bfloat16", partition_size=300)
+    gone = []
+
+    def loss(model):
+        gone.append(1)
+        return loss_of(model) / len(gone) ** 2  # gradients fall, so that the maximum counts
+
+    verdict = verify(Net(weights), loss, 12, amsgrad=True, lr=0.01, betas=(0.9, 0.9), policy=policy)
+    assert verdict.ok and verdict.distance > 1e-4, str(verdict)
 
 
 def test_fewer_bits_do_not_excuse_a_wrong_update(monkeypatch):
