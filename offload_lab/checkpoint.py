@@ -23,7 +23,7 @@ from offload_lab.storage.memory import Slab
 
 
 def _host_weight(engine: Engine, number: int) -> torch.Tensor:
-    return engine.tracked[number].parameter.detach().to("cpu").contiguous()
+    return engine.tracked[number].local.detach().to("cpu").contiguous()
 
 
 def export(engine: Engine) -> dict[int, dict[str, torch.Tensor]]:
@@ -31,7 +31,7 @@ def export(engine: Engine) -> dict[int, dict[str, torch.Tensor]]:
     stepped = {number: tracked for number, tracked in enumerate(engine.tracked) if tracked.step}
     state: dict[int, dict[str, torch.Tensor]] = {}
     for number, tracked in stepped.items():
-        shape = tracked.parameter.shape
+        shape = tracked.local.shape
         state[number] = {"step": torch.tensor(float(tracked.step)), **entries.empty(engine.kind(number), shape)}
         if tracked.dtype != "float32":
             state[number]["master"] = torch.zeros(shape, dtype=torch.float32)
@@ -69,11 +69,11 @@ def check(engine: Engine, state: Mapping[int, Mapping[str, Any]]) -> None:
         tracked = engine.tracked[number]
         if "step" not in entry:
             raise ValueError(f"the checkpoint of {tracked.name} has no 'step'; is it of an Adam or AdamW optimizer?")
-        entries.check(engine.kind(number), entry, tracked.parameter.shape, tracked.name)
-        if "master" in entry and tuple(entry["master"].shape) != tuple(tracked.parameter.shape):
+        entries.check(engine.kind(number), entry, tracked.local.shape, tracked.name)
+        if "master" in entry and tuple(entry["master"].shape) != tuple(tracked.local.shape):
             raise ValueError(
                 f"the checkpoint's master of {tracked.name} has shape {tuple(entry['master'].shape)}, "
-                f"the parameter has {tuple(tracked.parameter.shape)}"
+                f"the parameter has {tuple(tracked.local.shape)}"
             )
 
 
@@ -86,7 +86,7 @@ def restore(engine: Engine, state: Mapping[int, Mapping[str, Any]]) -> None:
     """
     engine.usable()
     check(engine, state)
-    engine.provide([n for n in state if not engine.tracked[n].parts and engine.tracked[n].parameter.numel()])
+    engine.provide([n for n in state if not engine.tracked[n].parts and engine.tracked[n].numel])
     try:
         steps = _restore(engine, state)
     except BaseException as error:
@@ -231,7 +231,7 @@ def reload(engine: Engine, indexes: Sequence[int], numbers: Collection[int]) -> 
 
 
 def _resume_weight(engine: Engine, part: Partition, span: Span, fields) -> None:
-    parameter = engine.tracked[span.parameter].parameter
+    parameter = engine.tracked[span.parameter].local
     here = slice(span.offset, span.offset + span.length)
     if part.dtype == "float16":
         values = torch.from_numpy(fields.master[here]).to(torch.float16)

@@ -18,6 +18,7 @@ from offload_lab.partition import BLOCK, Kind, Partition, cut, size_of
 from offload_lab.policy import OffloadPolicy
 from offload_lab.records import Records
 from offload_lab.residency import partition_size, place
+from offload_lab.sharded import directory_of_rank, is_sharded, local
 from offload_lab.stepping import Stepping
 from offload_lab.storage.files import StateFiles
 from offload_lab.storage.manifest import described_kind
@@ -41,10 +42,17 @@ class Tracked:
     """A bfloat16 parameter's master from a checkpoint whose weights may be loaded only after it."""
 
     def __post_init__(self) -> None:
-        self.numel, self.torch_dtype = self.parameter.numel(), self.parameter.dtype
+        self.sharded = is_sharded(self.parameter)
+        self.numel, self.torch_dtype = self.local.numel(), self.parameter.dtype
+
+    @property
+    def local(self) -> torch.Tensor:
+        """What of the parameter is in this process; see `sharded.py`."""
+        return local(self.parameter) if self.sharded else self.parameter
 
     def now(self) -> tuple[int, int]:
-        return self.parameter._version, self.parameter.data_ptr()
+        tensor = local(self.parameter) if self.sharded else self.parameter
+        return tensor._version, tensor.data_ptr()
 
     def edited(self) -> bool:
         return self.seen is not None and self.seen != self.now()
@@ -75,7 +83,7 @@ class Engine:
         self.files: StateFiles | None = None
         if policy.tier == "disk":
             self.files = StateFiles(
-                policy.directory,
+                directory_of_rank(policy.directory),
                 existing=policy.existing,
                 direct=policy.direct_io,
                 keeps_weights=policy.keeps_weights,
@@ -120,7 +128,7 @@ class Engine:
 
     def provide(self, numbers: Sequence[int]) -> None:
         """Give state to parameters that have none yet: cut partitions, reserve files, allocate RAM. All zero at first."""
-        shapes = [(number, self.tracked[number].parameter.numel(), self.kind(number)) for number in numbers]
+        shapes = [(number, self.tracked[number].numel, self.kind(number)) for number in numbers]
         if not self._size:
             self._size = partition_size(sum(numel for _, numel, _ in shapes), self.policy)
         self._install(cut(shapes, self._size, first_index=len(self.partitions)))
@@ -184,7 +192,7 @@ class Engine:
     def described(self) -> list[dict]:
         """Shape and kind of each parameter, as a manifest has them."""
         return [
-            {"shape": list(tracked.parameter.shape), **described_kind(self.kind(number))}
+            {"shape": list(tracked.local.shape), **described_kind(self.kind(number))}
             for number, tracked in enumerate(self.tracked)
         ]
 

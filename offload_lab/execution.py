@@ -171,7 +171,7 @@ class Execution:
             engine.records.cache.forget()
         mirror = engine.fields(part, record).weight
         for span in part.spans if mirror.size else ():  # a float16 weight is its master's rounding, which is in the state
-            view = HostView(engine.tracked[span.parameter].parameter, None)
+            view = HostView(engine.tracked[span.parameter].local, None)
             write_mirror(mirror[span.offset : span.offset + span.length], view.words, span)
         nbytes = engine.record_bytes(part)
         if nbytes > start:

@@ -11,6 +11,7 @@ import torch
 
 from offload_lab.devices import HostView
 from offload_lab.kernels import Kernel
+from offload_lab.sharded import is_sharded
 
 DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
 _INFINITY = {torch.float32: 0, torch.bfloat16: 0x7F80, torch.float16: 0x7C00}  # bit patterns, for the 16-bit dtypes
@@ -98,6 +99,8 @@ def total_norm(gradients: Iterable[torch.Tensor], norm_type: float = 2.0) -> flo
 
 
 def _square_sum(gradient: torch.Tensor) -> float:
+    if is_sharded(gradient):  # a collective: the other shards' squares count, too
+        return float(torch.linalg.vector_norm(gradient.detach(), dtype=torch.float32).full_tensor()) ** 2
     total = 0.0
     for tile in gradient.detach().reshape(-1).split(_TILE):
         values = tile.float()

@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from offload_lab.sharded import local
+
 
 def without_duplicates(group: dict[str, Any]) -> dict[str, Any]:
     """The group with each Parameter once: a tied weight has one master and gets one update."""
@@ -41,6 +43,7 @@ def check_overlap(named: list[tuple[str, torch.Tensor]]) -> None:
     """Raises ValueError when two distinct Parameters share memory: each would be updated with its own moments, twice."""
     extents = []
     for name, parameter in named:
+        parameter = local(parameter)
         if parameter.numel():
             last = sum((size - 1) * stride for size, stride in zip(parameter.shape, parameter.stride(), strict=True))
             start = parameter.data_ptr()

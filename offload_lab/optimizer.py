@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch.optim.optimizer import Optimizer
 
-from offload_lab import checkpoint, gradients, report
+from offload_lab import checkpoint, gradients, report, sharded
 from offload_lab.backward import BackwardUpdates
 from offload_lab.engine import Engine
 from offload_lab.groups import check_group, check_overlap, without_duplicates
@@ -87,7 +87,7 @@ class OffloadAdam(Optimizer):
         super().__init__(params, defaults)
         check_overlap(self._named())
         if policy.directory is not None:
-            self._take_over(policy.directory)
+            self._take_over(sharded.directory_of_rank(policy.directory))
         myself = weakref.ref(self)  # the engine must not keep the optimizer alive, or it would never be collected
         engine = Engine(policy, lambda: myself()._describe_groups())
         try:
@@ -101,6 +101,7 @@ class OffloadAdam(Optimizer):
         if policy.overlap == "backward":
             engine.stepping.backward = BackwardUpdates(engine.stepping, lambda: myself()._numbered(), self._decoupled)
         self._engine = engine
+        self._mark_state()
         # Closes when the optimizer is collected, and at the end of the process, without keeping the optimizer alive.
         weakref.finalize(self, engine.close, "it was garbage-collected")
         if engine.files is not None:
@@ -196,6 +197,8 @@ class OffloadAdam(Optimizer):
                 loss = closure()
         numbered = self._numbered()
         skipped = uninterrupted(lambda: engine.step(numbered, self._decoupled))
+        if engine.tracked and engine.tracked[0].sharded and not self.state:
+            self._mark_state()
         if skipped:
             warnings.warn(skipped, stacklevel=2)
         return loss
@@ -267,11 +270,21 @@ class OffloadAdam(Optimizer):
         engine = self._usable()
         exported = checkpoint.export(engine)
         parameters = [parameter for _, parameter in self._named()]
-        self.state.update({parameters[number]: entry for number, entry in exported.items()})
+        self.state.clear()
+        for number, entry in exported.items():
+            parameter = parameters[number]
+            self.state[parameter] = {name: sharded.like(parameter, value) for name, value in entry.items()}
         try:
             return super().state_dict()
         finally:
             self.state.clear()
+            self._mark_state()
+
+    def _mark_state(self) -> None:
+        """`torch.distributed.checkpoint` takes an optimizer with an empty `state` for a new one, and makes a step of zeros to
+        fill it. One entry tells it that ours is elsewhere."""
+        if self._engine is not None and any(tracked.sharded and tracked.step for tracked in self._engine.tracked):
+            self.state[self.param_groups[0]["params"][0]]["offloaded"] = True
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a checkpoint of this class or of `torch.optim.AdamW`: settings, step counts, moments, and masters
@@ -281,7 +294,11 @@ class OffloadAdam(Optimizer):
         packed = [number for group in state_dict["param_groups"] for number in group["params"]]
         if len(packed) != len(engine.tracked):
             raise ValueError(f"the checkpoint has {len(packed)} parameters, this optimizer has {len(engine.tracked)}")
-        state = {place: state_dict["state"][key] for place, key in enumerate(packed) if key in state_dict["state"]}
+        state = {
+            place: {name: sharded.local(value) for name, value in state_dict["state"][key].items()}
+            for place, key in enumerate(packed)
+            if key in state_dict["state"]
+        }
         checkpoint.check(engine, state)
         built = [bool(group["amsgrad"]) for group in self.param_groups]
         for number, (group, amsgrad) in enumerate(zip(state_dict["param_groups"], built, strict=False)):
@@ -301,6 +318,7 @@ class OffloadAdam(Optimizer):
                 group.update({name: self.defaults[name] for name in missing})
             group["amsgrad"] = built[number]  # where the checkpoint does not say it, the group's own, not the default
         uninterrupted(lambda: checkpoint.restore(engine, state))
+        self._mark_state()
 
     def rollback(self) -> None:
         """Go back to the published step before the present one, weights and settings included (disk tier with a durability

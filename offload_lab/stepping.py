@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from offload_lab import gradients, pending, update
+from offload_lab import gradients, pending, sharded, update
 from offload_lab.devices import HostView
 from offload_lab.execution import Execution
 from offload_lab.job import Job
 from offload_lab.schedule import in_order
+from offload_lab.sharded import local
 
 if TYPE_CHECKING:
     from offload_lab.backward import BackwardUpdates
-    from offload_lab.engine import Engine
+    from offload_lab.engine import Engine, Tracked
     from offload_lab.pipeline import Run
 
 _running: weakref.WeakSet[Stepping] = weakref.WeakSet()  # those with a step under way
@@ -49,6 +50,7 @@ class Stepping:
             if begun:
                 return skipped
         self.wait()
+        empty: list[Tracked] = []
         views: dict[int, HostView] = {}
         groups: dict[int, dict] = {}
         everything = self.engine.tracked
@@ -56,7 +58,10 @@ class Stepping:
             tracked = everything[number]
             parameter = tracked.parameter
             gradient = parameter.grad
-            if gradient is None or not tracked.numel:
+            if gradient is None:
+                continue
+            if not tracked.numel:
+                empty.append(tracked)
                 continue
             if gradient.layout is not torch.strided or parameter.dtype is not tracked.torch_dtype:
                 gradients.check_gradient(gradient, tracked.name)
@@ -69,11 +74,16 @@ class Stepping:
                     f"amsgrad of {tracked.name} was {tracked.amsgrad} when its state was made and is {group['amsgrad']} now; "
                     "it can't change: save state_dict() and build another optimizer"
                 )
+            if tracked.sharded:
+                parameter, gradient = tracked.local, local(gradient)
             views[number] = HostView(parameter, gradient)
             groups[number] = group
         culprits = gradients.not_finite(views, self.engine.kernel, self.engine.threads)
-        if culprits:
-            return self.skipped([everything[number].name for number in culprits])
+        if sharded.somewhere(bool(culprits), (tracked.parameter for tracked in everything)):
+            names = [everything[number].name for number in culprits]
+            return self.skipped(names or ["a shard on another rank"])
+        for tracked in empty:
+            tracked.step += tracked.sharded  # an empty shard has the step count of the others
         if not views:
             return None
         self.engine.provide([number for number in views if not everything[number].parts])
@@ -118,7 +128,7 @@ class Stepping:
         active = {index for number in views for index in engine.tracked[number].parts}
         missing = {number for index in active for number in engine.layouts[index].distinct}.difference(views)
         for number in missing:  # it has no gradient, but its weight is written to disk with the others
-            views[number] = HostView(engine.tracked[number].parameter, None)
+            views[number] = HostView(engine.tracked[number].local, None)
         settings = engine.describe_groups() if engine.policy.keeps_weights else []
         order = in_order(active, engine.policy.order, engine.steps)
         job = Job(engine.steps + 1, order, len(engine.tracked), settings)
@@ -139,7 +149,7 @@ class Stepping:
         if deferring or any(view.copied for view in views.values()):
             job.expect({index: engine.layouts[index].distinct for index in active})
         engine.steps += 1
-        torch.autograd.graph.increment_version([engine.tracked[number].parameter for number in groups])
+        torch.autograd.graph.increment_version([engine.tracked[number].local for number in groups])
         for number in groups:
             tracked = engine.tracked[number]
             tracked.step += 1
