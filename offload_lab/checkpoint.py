@@ -26,15 +26,15 @@ def _host_weight(engine: Engine, number: int) -> torch.Tensor:
     return engine.tracked[number].local.detach().to("cpu").contiguous()
 
 
-def export(engine: Engine) -> dict[int, dict[str, torch.Tensor]]:
-    """State of every parameter that has been stepped, by parameter number, as host tensors of their own."""
+def export(engine: Engine, zeros: entries.Zeros = entries.in_memory) -> dict[int, dict[str, torch.Tensor]]:
+    """State of every parameter that has been stepped, by parameter number, as host tensors of their own; `zeros` makes them."""
     stepped = {number: tracked for number, tracked in enumerate(engine.tracked) if tracked.step}
     state: dict[int, dict[str, torch.Tensor]] = {}
     for number, tracked in stepped.items():
         shape = tracked.local.shape
-        state[number] = {"step": torch.tensor(float(tracked.step)), **entries.empty(engine.kind(number), shape)}
+        state[number] = {"step": torch.tensor(float(tracked.step)), **entries.empty(engine.kind(number), shape, zeros)}
         if tracked.dtype != "float32":
-            state[number]["master"] = torch.zeros(shape, dtype=torch.float32)
+            state[number]["master"] = zeros(shape, torch.float32)
     scratch = engine.scratch()
     for part in engine.partitions:
         blocks = part.first_blocks()

@@ -33,6 +33,8 @@ class Tracked:
     name: str
     dtype: str
     amsgrad: bool = False
+    tier: str | None = None
+    """"ram" or "disk" where its group says where its state lives; else the policy decides."""
     step: int = 0
     seen: tuple[int, int] | None = None
     """Version counter and address after our own last write; anything else means that somebody edited the weight."""
@@ -92,9 +94,9 @@ class Engine:
 
     # --- building -------------------------------------------------------------------------------------------------
 
-    def follow(self, parameters: Iterable[tuple[torch.Tensor, str, bool]]) -> None:
-        """Take up more parameters: each with its name and whether its group is of amsgrad. Those that need no gradient get
-        state only once they have one.
+    def follow(self, parameters: Iterable[tuple[torch.Tensor, str, bool, str | None]]) -> None:
+        """Take up more parameters: each with its name, whether its group is of amsgrad, and the tier that its group asks for,
+        if any. Those that need no gradient get state only once they have one.
 
         The first call of an engine that resumes takes over the partitions that its directory holds, however they were cut.
         """
@@ -102,10 +104,11 @@ class Engine:
         first = len(self.tracked)
         parameters = list(parameters)
         if self.policy.gradients == "float32":
-            for parameter, name, _ in parameters:
+            for parameter, name, *_ in parameters:
                 gradients.accumulate_in_float32(parameter, name)
         self.tracked += [
-            Tracked(parameter, name, gradients.DTYPES[parameter.dtype], amsgrad) for parameter, name, amsgrad in parameters
+            Tracked(parameter, name, gradients.DTYPES[parameter.dtype], amsgrad, tier)
+            for parameter, name, amsgrad, tier in parameters
         ]
         try:
             for tracked in self.tracked[first:]:
@@ -131,7 +134,9 @@ class Engine:
         shapes = [(number, self.tracked[number].numel, self.kind(number)) for number in numbers]
         if not self._size:
             self._size = partition_size(sum(numel for _, numel, _ in shapes), self.policy)
-        self._install(cut(shapes, self._size, first_index=len(self.partitions)))
+        for tier in ("ram", None, "disk"):  # a partition is of one tier
+            here = [shape for shape in shapes if self.tracked[shape[0]].tier == tier]
+            self._install(cut(here, self._size, first_index=len(self.partitions)))
 
     def _install(self, added: list[Partition]) -> None:
         if not added:
@@ -139,7 +144,9 @@ class Engine:
         for kind in dict.fromkeys(part.kind for part in added):
             self.kernel.prepare(kind)
         partitions = self.partitions + added
-        residency = place(partitions, self._size, self.policy, self.records.residency)
+        tiers = {part.index: {self.tracked[span.parameter].tier for span in part.spans} for part in partitions}
+        stay, never = ({index for index, found in tiers.items() if found == {tier}} for tier in ("ram", "disk"))
+        residency = place(partitions, self._size, self.policy, self.records.residency, stay, never)
         files = self.files
         self.records.extend(added, residency, lambda: files.extend(added) if files is not None else None)
         self.partitions = partitions

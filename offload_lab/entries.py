@@ -9,7 +9,7 @@ An entry of another format than the record's is converted, each value to the nea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import prod
 from typing import Any
 
@@ -27,15 +27,22 @@ def moments_of(kind: Kind) -> tuple[str, ...]:
     return ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if kind.amsgrad else ("exp_avg", "exp_avg_sq")
 
 
-def empty(kind: Kind, shape: torch.Size) -> dict[str, torch.Tensor]:
-    """The moments of a parameter that was never stepped, in the record's own format: zeros in host memory."""
+Zeros = Callable[[torch.Size, torch.dtype], torch.Tensor]
+
+
+def in_memory(shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
+    return torch.zeros(shape, dtype=dtype)
+
+
+def empty(kind: Kind, shape: torch.Size, zeros: Zeros = in_memory) -> dict[str, torch.Tensor]:
+    """The moments of a parameter that was never stepped, in the record's own format: zeros on the host, made by `zeros`."""
     if kind.state_dtype != "int8":
         dtype = torch.float32 if kind.state_dtype == "float32" else torch.bfloat16
-        return {name: torch.zeros(shape, dtype=dtype) for name in moments_of(kind)}
+        return {name: zeros(shape, dtype) for name in moments_of(kind)}
     made = {}
     for name in moments_of(kind):
-        made[f"{name}_8bit"] = torch.zeros(shape, dtype=torch.int8 if name == "exp_avg" else torch.uint8)
-        made[f"{name}_scale"] = torch.zeros(-(-prod(shape) // QUANTUM))
+        made[f"{name}_8bit"] = zeros(shape, torch.int8 if name == "exp_avg" else torch.uint8)
+        made[f"{name}_scale"] = zeros(torch.Size([-(-prod(shape) // QUANTUM)]), torch.float32)
     return made
 
 

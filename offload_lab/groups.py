@@ -22,6 +22,8 @@ def without_duplicates(group: dict[str, Any]) -> dict[str, Any]:
 
 def check_group(group: dict[str, Any]) -> None:
     """Raises ValueError naming the setting that is out of range or not supported."""
+    if group.get("tier") not in (None, "ram", "disk"):
+        raise ValueError(f'tier={group["tier"]!r} of a parameter group: "ram" and "disk" are what a group can ask for')
     for name in ("capturable", "differentiable"):
         if group[name]:
             raise ValueError(f"{name}=True is not supported by OffloadAdamW; leave it out, or use torch.optim.AdamW")

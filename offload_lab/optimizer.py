@@ -17,9 +17,10 @@ from typing import Any
 import torch
 from torch.optim.optimizer import Optimizer
 
-from offload_lab import checkpoint, gradients, report, sharded
+from offload_lab import checkpoint, gradients, report, saving, sharded
 from offload_lab.backward import BackwardUpdates
 from offload_lab.engine import Engine
+from offload_lab.entries import Zeros, in_memory
 from offload_lab.groups import check_group, check_overlap, without_duplicates
 from offload_lab.pipeline import uninterrupted
 from offload_lab.policy import OffloadPolicy
@@ -85,6 +86,11 @@ class OffloadAdam(Optimizer):
         if not isinstance(policy, OffloadPolicy):
             raise TypeError(f"offload= takes an OffloadPolicy, not {type(policy).__name__}")
         super().__init__(params, defaults)
+        if policy.tier == "ram" and any(group.get("tier") == "disk" for group in self.param_groups):
+            raise ValueError(
+                'a parameter group asks for tier="disk", and the policy names no directory: build the optimizer with '
+                'OffloadPolicy(tier="disk", directory=…, ram_budget=…) and give the groups that stay in RAM tier="ram"'
+            )
         check_overlap(self._named())
         if policy.directory is not None:
             self._take_over(sharded.directory_of_rank(policy.directory))
@@ -140,10 +146,13 @@ class OffloadAdam(Optimizer):
             for i, parameter in enumerate(group["params"])
         ]
 
-    def _followed(self) -> list[tuple[torch.Tensor, str, bool]]:
-        """Every parameter in order as the engine follows it: with its name, and whether its group is of amsgrad."""
-        kinds = [bool(group["amsgrad"]) for group in self.param_groups for _ in group["params"]]
-        return [(parameter, name, kind) for (name, parameter), kind in zip(self._named(), kinds, strict=True)]
+    def _followed(self) -> list[tuple[torch.Tensor, str, bool, str | None]]:
+        """Every parameter in order as the engine follows it: with its name, whether its group is of amsgrad, and its tier."""
+        groups = [group for group in self.param_groups for _ in group["params"]]
+        return [
+            (parameter, name, bool(group["amsgrad"]), group.get("tier"))
+            for (name, parameter), group in zip(self._named(), groups, strict=True)
+        ]
 
     def _describe_groups(self) -> list[dict[str, Any]]:
         return [
@@ -267,8 +276,10 @@ class OffloadAdam(Optimizer):
     def state_dict(self) -> dict[str, Any]:
         """State in the format of `torch.optim.AdamW.state_dict()`, as host tensors of their own; 16-bit parameters have
         their float32 `master` beside the moments. Takes RAM for the whole state."""
-        engine = self._usable()
-        exported = checkpoint.export(engine)
+        return self._packed(in_memory)
+
+    def _packed(self, zeros: Zeros) -> dict[str, Any]:
+        exported = checkpoint.export(self._usable(), zeros)
         parameters = [parameter for _, parameter in self._named()]
         self.state.clear()
         for number, entry in exported.items():
@@ -286,6 +297,17 @@ class OffloadAdam(Optimizer):
         if self._engine is not None and any(tracked.sharded and tracked.step for tracked in self._engine.tracked):
             self.state[self.param_groups[0]["params"][0]]["offloaded"] = True
 
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """`torch.save(self.state_dict(), path)`, but with one partition of extra memory, whatever the state takes. What was
+        at `path` is replaced in one step; after an error it is still there. `torch.optim.AdamW` loads the file, too."""
+        target = Path(path)
+        with saving.Scratch(target) as scratch:
+            saving.write(self._packed(scratch.zeros), target)
+
+    def load(self, path: str | os.PathLike[str]) -> None:
+        """`load_state_dict` of a file of `save` or of `torch.save`, of which no more is in memory than is being looked at."""
+        self.load_state_dict(saving.read(Path(path)))
+
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over a checkpoint of this class or of `torch.optim.AdamW`: settings, step counts, moments, and masters
         where they round to the weights. State stays in its tier. Raises ValueError when the checkpoint does not fit;
@@ -301,6 +323,7 @@ class OffloadAdam(Optimizer):
         }
         checkpoint.check(engine, state)
         built = [bool(group["amsgrad"]) for group in self.param_groups]
+        tiers = [group.get("tier") for group in self.param_groups]
         for number, (group, amsgrad) in enumerate(zip(state_dict["param_groups"], built, strict=False)):
             if bool(group.get("amsgrad", amsgrad)) != amsgrad:
                 raise ValueError(
@@ -316,6 +339,9 @@ class OffloadAdam(Optimizer):
                     stacklevel=2,
                 )
                 group.update({name: self.defaults[name] for name in missing})
+            group.pop("tier", None)
+            if tiers[number] is not None:  # a checkpoint does not move state
+                group["tier"] = tiers[number]
             group["amsgrad"] = built[number]  # where the checkpoint does not say it, the group's own, not the default
         uninterrupted(lambda: checkpoint.restore(engine, state))
         self._mark_state()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from offload_lab.partition import BLOCK, Partition, round_up
@@ -67,8 +67,16 @@ class Residency:
     ram_bytes: int
 
 
-def place(partitions: Sequence[Partition], size: int, policy: OffloadPolicy, kept: Residency | None = None) -> Residency:
-    """Decide for each partition whether it stays in RAM; those of `kept` stay where they are.
+def place(
+    partitions: Sequence[Partition],
+    size: int,
+    policy: OffloadPolicy,
+    kept: Residency | None = None,
+    stay: Set[int] = frozenset(),
+    never: Set[int] = frozenset(),
+) -> Residency:
+    """Decide for each partition whether it stays in RAM; those of `kept` stay where they are, those in `stay` are in RAM and
+    those in `never` are not, because their group says so.
 
     The RAM tier keeps all. The disk tier keeps the first that fit beside the buffers: a pinned set hits its share of every
     step, where the least recently used of a scan would hit nothing. The policies that move what they keep get the same RAM
@@ -84,15 +92,17 @@ def place(partitions: Sequence[Partition], size: int, policy: OffloadPolicy, kep
                 f'ram_budget is {budget:,}. Give more, or use tier="disk".'
             )
         return Residency(frozenset(records), 0, 0, total)
-    already = kept.resident if kept is not None else frozenset[int]()
+    already = (kept.resident if kept is not None else frozenset[int]()) | stay
     used = sum(records[index] for index in already)
-    pinned = policy.residency == "pinned"
-    all_fits = budget is not None and used + total - sum(records[i] for i in already) <= budget
-    if pinned and all_fits and not (kept and kept.buffers):
-        return Residency(frozenset(records), 0, 0, total)
+    open_to_both = policy.residency == "pinned" and not never.issuperset(records.keys() - already)
+    all_fits = budget is not None and total <= budget and not never
+    if len(already) == len(records) or (open_to_both and all_fits and not (kept and kept.buffers)):
+        if budget is not None and total > budget:
+            raise ValueError(f"ram_budget={budget:,} bytes is too small: what is to stay in RAM takes {total:,}")
+        return Residency(frozenset(records), kept.buffers if kept else 0, buffer_bytes(size), total)
     buffers = min(policy.depth, len(partitions) - len(already)) if budget is None else policy.depth
     if budget is not None and policy.residency in ("lru", "furthest"):
-        buffers = max(buffers, min(len(partitions), budget // buffer_bytes(size)))
+        buffers = max(buffers, min(len(partitions) - len(already), (budget - used) // buffer_bytes(size)))
     buffers = max(buffers, kept.buffers if kept is not None else 0)
     streaming = buffers * buffer_bytes(size)
     if budget is not None and used + streaming > budget:
@@ -101,9 +111,10 @@ def place(partitions: Sequence[Partition], size: int, policy: OffloadPolicy, kep
             f"{streaming:,}, together {used + streaming:,}. Give at least that."
         )
     resident = set(already)
-    if budget is not None and pinned:
+    if budget is not None and open_to_both:
         for part in partitions:
-            if part.index not in resident and used + streaming + records[part.index] <= budget:
+            fits = used + streaming + records[part.index] <= budget
+            if part.index not in resident and part.index not in never and fits:
                 resident.add(part.index)
                 used += records[part.index]
     return Residency(frozenset(resident), buffers, buffer_bytes(size), used + streaming)

@@ -1,0 +1,119 @@
+"""Checkpoint files: torch's own, both ways, replaced in one step, and never all of it in memory."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def states(optimizer):
+    state = optimizer.state_dict()["state"]
+    return [state[number][key] for number in sorted(state) for key in sorted(state[number])]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("state_dtype", ["float32", "bfloat16", "int8"])
+def test_what_is_saved_is_loaded_bit_for_bit(model, train, adamw, disk, tmp_path, dtype, state_dtype):
+    module = model(dtype)
+    optimizer = adamw(module, disk("a", state_dtype=state_dtype))
+    train(module, optimizer, 3)
+    optimizer.save(tmp_path / "tag.pt")
+    assert [path.name for path in tmp_path.iterdir() if path.name != "a"] == ["tag.pt"]
+    held = torch.load(tmp_path / "tag.pt", weights_only=True)
+    expected = optimizer.state_dict()
+    assert held["param_groups"] == expected["param_groups"] and held["state"].keys() == expected["state"].keys()
+    other = model(dtype)
+    other.load_state_dict(module.state_dict())
+    loaded = adamw(other, disk("b", state_dtype=state_dtype))
+    loaded.load(tmp_path / "tag.pt")
+    assert all(torch.equal(p, q) for p, q in zip(states(optimizer), states(loaded), strict=True))
+    train(module, optimizer, 2, start=3)
+    train(other, loaded, 2, start=3)
+    assert all(torch.equal(p, q) for p, q in zip(module.parameters(), other.parameters(), strict=True))
+
+
+def test_files_go_to_torch_and_come_from_it(model, train, adamw, disk, tmp_path):
+    module = model()
+    optimizer = adamw(module, disk())
+    train(module, optimizer, 2)
+    optimizer.save(tmp_path / "ours.pt")
+    twin = model()
+    twin.load_state_dict(module.state_dict())
+    theirs = torch.optim.AdamW(twin.parameters(), lr=1.0)
+    theirs.load_state_dict(torch.load(tmp_path / "ours.pt", weights_only=True))
+    train(twin, theirs, 1, start=2)
+    torch.save(theirs.state_dict(), tmp_path / "theirs.pt")
+    train(module, optimizer, 1, start=2)
+    optimizer.load(tmp_path / "theirs.pt")
+    module.load_state_dict(twin.state_dict())
+    train(module, optimizer, 1, start=3)
+    train(twin, theirs, 1, start=3)
+    for p, q in zip(module.parameters(), twin.parameters(), strict=True):
+        torch.testing.assert_close(p, q, rtol=1e-5, atol=1e-6)
+
+
+def test_the_same_tag_fifty_times_takes_the_space_of_one_and_leaks_no_descriptor(model, train, adamw, disk, tmp_path):
+    """Case 98."""
+    module = model()
+    optimizer = adamw(module, disk())
+    train(module, optimizer, 1)
+    optimizer.save(tmp_path / "tag.pt")
+    size, open_files = (tmp_path / "tag.pt").stat().st_size, len(os.listdir("/proc/self/fd"))
+    for _ in range(50):
+        optimizer.save(tmp_path / "tag.pt")
+    assert (tmp_path / "tag.pt").stat().st_size == size and len(os.listdir("/proc/self/fd")) == open_files
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["state", "tag.pt"]
+
+
+def test_a_save_that_fails_leaves_the_file_that_was_there(model, train, adamw, disk, tmp_path, monkeypatch):
+    module = model()
+    optimizer = adamw(module, disk())
+    train(module, optimizer, 1)
+    optimizer.save(tmp_path / "tag.pt")
+    before = (tmp_path / "tag.pt").read_bytes()
+    train(module, optimizer, 1, start=1)
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        optimizer.save(tmp_path / "tag.pt")
+    monkeypatch.undo()
+    assert (tmp_path / "tag.pt").read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["state", "tag.pt"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="anonymous memory is counted by Linux only")
+def test_saving_and_loading_take_no_memory_of_their_own(tmp_path):
+    """48 Mi of state; the child counts its anonymous memory, which the system cannot take back."""
+    code = """
+import sys, threading
+from pathlib import Path
+import torch
+from offload_lab import OffloadAdamW, OffloadPolicy
+def anonymous():
+    return int(next(l for l in Path("/proc/self/status").read_text().splitlines() if l.startswith("RssAnon")).split()[1])
+def peak_of(work):
+    before, seen, over = anonymous(), [], threading.Event()
+    def watch():
+        while not over.wait(0.002):
+            seen.append(anonymous())
+    watcher = threading.Thread(target=watch); watcher.start(); work(); over.set(); watcher.join()
+    return (max(seen) - before) // 1024
+parameters = [torch.nn.Parameter(torch.zeros(1 << 20)) for _ in range(6)]
+for p in parameters: p.grad = torch.ones_like(p)
+o = OffloadAdamW(parameters, offload=OffloadPolicy(tier="disk", directory=sys.argv[1] + "/state", partition_size=1 << 18))
+o.step(); o.step(); o.save(sys.argv[1] + "/first.pt")
+print(peak_of(lambda: o.save(sys.argv[1] + "/tag.pt")), peak_of(lambda: o.load(sys.argv[1] + "/tag.pt")), peak_of(o.state_dict))
+"""
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    saving, loading, in_memory = map(int, done.stdout.split())
+    assert in_memory > 40, "what state_dict() takes, in MiB, so that it is measured at all"
+    assert saving < 12 and loading < 12, (saving, loading)
