@@ -184,7 +184,7 @@ def _against_deepspeed(parameters, folder: Path, rounds: int, mode: str, missing
     swap.mkdir()
     worker = None
     try:
-        more = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"} if mode == "tuned" else {}
+        more = {} if mode == "defaults" else {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
         shapes = json.dumps([list(p.shape) for p in parameters])
         worker = Worker("bench.deepspeed_disk", mode, str(swap), shapes, **more)
         worker.ask()

@@ -2,6 +2,9 @@
 
 All contenders take turns in one run; a figure is the median over the rounds of the ratio within a round. The mixed case is
 a bfloat16 gradient in, float32 master and moments, a bfloat16 weight out. DeepSpeed and torch need casts before and after.
+
+"kernel" is the update itself, which is what the peers do; "ours" is all of `OffloadAdamW.step()`, which reads every gradient once
+more before anything is changed, because a step with one that is not finite must not begin. The peers do not look.
 """
 
 from __future__ import annotations
@@ -221,11 +224,14 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
         return {name: round(statistics.median(taken) / chosen.params * 1e9, 3) for name, taken in times.items()}
 
     result = {
-        "mixed_speedup_vs_deepspeed": _ratio(mixed, "deepspeed", "ours"),
-        "fp32_speedup_vs_deepspeed": _ratio(fp32, "deepspeed", "ours"),
-        "mixed_speedup_vs_torch_fused": _ratio(mixed, "torch fused", "ours"),
-        "fp32_speedup_vs_torch_fused": _ratio(fp32, "torch fused", "ours"),
-        "fp32_speedup_vs_torch_foreach": _ratio(fp32, "torch foreach", "ours"),
+        "mixed_speedup_vs_deepspeed": _ratio(mixed, "deepspeed", "kernel"),
+        "fp32_speedup_vs_deepspeed": _ratio(fp32, "deepspeed", "kernel"),
+        "mixed_speedup_vs_torch_fused": _ratio(mixed, "torch fused", "kernel"),
+        "fp32_speedup_vs_torch_fused": _ratio(fp32, "torch fused", "kernel"),
+        "fp32_speedup_vs_torch_foreach": _ratio(fp32, "torch foreach", "kernel"),
+        "mixed_step_speedup_vs_deepspeed": _ratio(mixed, "deepspeed", "ours"),
+        "fp32_step_speedup_vs_deepspeed": _ratio(fp32, "deepspeed", "ours"),
+        "fp32_step_speedup_vs_torch_fused": _ratio(fp32, "torch fused", "ours"),
         "share_of_bandwidth": _ratio(mixed, "traffic", "kernel"),
         "share_of_bandwidth_fp32": _ratio(fp32, "traffic", "kernel"),
         "many_small_ratio": _many_small(chosen.rounds),

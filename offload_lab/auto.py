@@ -19,10 +19,10 @@ from offload_lab.partition import STATE_BYTES
 from offload_lab.policy import OffloadPolicy, parse_bytes
 
 _TRIED = {
-    "io_threads": (1, 4),
+    "io_threads": (1, 2, 8),
     "partition_size": (1 << 20, 2 << 20, 8 << 20),
     "depth": (3, 6),
-    "chunk_bytes": (1 << 20, 4 << 20),
+    "chunk_bytes": (1 << 20, 8 << 20),
 }
 _WORTH = 0.97  # a change has to make the step at least this much faster, or it is noise
 

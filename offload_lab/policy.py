@@ -56,10 +56,10 @@ class OffloadPolicy:
     depth: int = 4
     """Buffers of the disk tier: one being read, one updated, one written, and one to even them out."""
 
-    io_threads: int = 2
+    io_threads: int = 4
     """Threads that read, and as many others that write, while a step runs."""
 
-    chunk_bytes: int | str = "2MiB"
+    chunk_bytes: int | str = "4MiB"
     """Bytes of one read or write call."""
 
     order: Literal["forward", "alternating"] = "forward"

@@ -34,7 +34,9 @@ def partition_size(elements: int, policy: OffloadPolicy) -> int:
     if policy.partition_size is not None:
         size = policy.partition_size
     else:
-        size = min(LARGEST, max(64 * SMALLEST, -(-elements // 16)))
+        # In RAM a partition costs nothing but the turn that threads take at it.
+        largest = 4 * LARGEST if policy.tier == "ram" else LARGEST
+        size = min(largest, max(64 * SMALLEST, -(-elements // 16)))
     if policy.tier == "ram" or policy.ram_budget is None:
         return size
     if buffer_bytes(elements) + BLOCK * (elements // size + 1) <= policy.ram_budget:
