@@ -3,8 +3,8 @@
 All contenders take turns in one run; a figure is the median over the rounds of the ratio within a round. The mixed case is
 a bfloat16 gradient in, float32 master and moments, a bfloat16 weight out. DeepSpeed and torch need casts before and after.
 
-"kernel" is the update itself, which is what the peers do; "ours" is all of `OffloadAdamW.step()`, which reads every gradient once
-more before anything is changed, because a step with one that is not finite must not begin. The peers do not look.
+"kernel" is the update itself, which is what the peers do; "ours" is all of `OffloadAdamW.step()`, which reads every gradient
+once more before anything is changed, because a step with one that is not finite must not begin. The peers do not look.
 """
 
 from __future__ import annotations

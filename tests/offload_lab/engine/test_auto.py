@@ -30,18 +30,18 @@ def test_what_does_not_fit_goes_to_the_directory_which_is_left_as_it_was(tmp_pat
 
 
 def test_what_was_faster_is_taken_and_what_was_not_is_left(tmp_path, monkeypatch):
-    """The trials are stood in for by a formula: four threads are best, a larger chunk is 1 % better, which is noise."""
+    """The trials are stood in for by a formula: eight threads are best, a larger chunk is 1 % better, which is noise."""
     seen = []
 
     def seconds(policy, folder, elements, dtype):
         seen.append(policy)
-        return elements * 1e-9 * (1 - 0.05 * policy.io_threads) * (0.99 if policy.chunk_bytes == 4 << 20 else 1.0)
+        return elements * 1e-9 * (1 - 0.05 * policy.io_threads) * (0.99 if policy.chunk_bytes == 8 << 20 else 1.0)
 
     monkeypatch.setattr(auto, "_step_seconds", seconds)
     policy = OffloadPolicy.auto(parameters(), directory=tmp_path, ram_budget="1MB")
-    assert policy.io_threads == 4 and policy.chunk_bytes == OffloadPolicy(tier="ram").chunk_bytes
+    assert policy.io_threads == 8 and policy.chunk_bytes == OffloadPolicy(tier="ram").chunk_bytes
     assert policy.depth == 4
-    assert any(trial.chunk_bytes == 4 << 20 and trial.io_threads == 4 for trial in seen), "one setting after the other"
+    assert any(trial.chunk_bytes == 8 << 20 and trial.io_threads == 8 for trial in seen), "one setting after the other"
 
 
 def test_time_that_is_up_is_up(tmp_path, monkeypatch):
