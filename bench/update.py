@@ -31,22 +31,41 @@ from offload_lab import OffloadAdamW
 _SLICE = 4 << 20  # elements a piece, as the engine cuts them
 
 
+# A tile at a time and a loop an array: with five arrays in one loop the compiler gives up proving that they do not overlap, and
+# does not vectorise. The traffic is the same.
+_TILE = 2048
+
+
+@njit(nogil=True, cache=True)
+def _flip(x, begin, end):
+    for i in range(begin, end):
+        x[i] = -x[i]
+
+
+@njit(nogil=True, cache=True)
+def _take(x, y, begin, end):
+    for i in range(begin, end):
+        x[i] += y[i]
+
+
 @njit(nogil=True, cache=True)
 def _mixed_traffic(w, g, m, v, low, begin, end):
     """The reads and writes of the mixed update, and hardly any arithmetic."""
-    for i in range(begin, end):
-        m[i] = -m[i]
-        v[i] = -v[i]
-        low[i] ^= np.uint16(1)
-        w[i] ^= g[i]
+    for at in range(begin, end, _TILE):
+        last = min(at + _TILE, end)
+        _flip(m, at, last)
+        _flip(v, at, last)
+        _flip(low, at, last)
+        _take(w, g, at, last)
 
 
 @njit(nogil=True, cache=True)
 def _float32_traffic(w, g, m, v, begin, end):
-    for i in range(begin, end):
-        m[i] = -m[i]
-        v[i] = -v[i]
-        w[i] = w[i] + g[i]
+    for at in range(begin, end, _TILE):
+        last = min(at + _TILE, end)
+        _flip(m, at, last)
+        _flip(v, at, last)
+        _take(w, g, at, last)
 
 
 def _in_threads(pieces: Iterable[Callable[[], None]]) -> None:
