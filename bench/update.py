@@ -31,20 +31,20 @@ from offload_lab import OffloadAdamW
 _SLICE = 4 << 20  # elements a piece, as the engine cuts them
 
 
-# A tile at a time and a loop an array: with five arrays in one loop the compiler gives up proving that they do not overlap, and
-# does not vectorise. The traffic is the same.
+# A tile at a time, a loop an array, and slices that begin at 0: with five arrays in one loop, or indices that may be negative,
+# the compiler does not vectorise. The traffic is the same.
 _TILE = 2048
 
 
 @njit(nogil=True, cache=True)
-def _flip(x, begin, end):
-    for i in range(begin, end):
+def _flip(x):
+    for i in range(x.shape[0]):
         x[i] = -x[i]
 
 
 @njit(nogil=True, cache=True)
-def _take(x, y, begin, end):
-    for i in range(begin, end):
+def _take(x, y):
+    for i in range(x.shape[0]):
         x[i] += y[i]
 
 
@@ -53,19 +53,19 @@ def _mixed_traffic(w, g, m, v, low, begin, end):
     """The reads and writes of the mixed update, and hardly any arithmetic."""
     for at in range(begin, end, _TILE):
         last = min(at + _TILE, end)
-        _flip(m, at, last)
-        _flip(v, at, last)
-        _flip(low, at, last)
-        _take(w, g, at, last)
+        _flip(m[at:last])
+        _flip(v[at:last])
+        _flip(low[at:last])
+        _take(w[at:last], g[at:last])
 
 
 @njit(nogil=True, cache=True)
 def _float32_traffic(w, g, m, v, begin, end):
     for at in range(begin, end, _TILE):
         last = min(at + _TILE, end)
-        _flip(m, at, last)
-        _flip(v, at, last)
-        _take(w, g, at, last)
+        _flip(m[at:last])
+        _flip(v[at:last])
+        _take(w[at:last], g[at:last])
 
 
 def _in_threads(pieces: Iterable[Callable[[], None]]) -> None:
