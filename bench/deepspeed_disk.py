@@ -1,4 +1,4 @@
-"""Runs in the peers' environment: ZeRO-3 on one rank, its optimizer's state on NVMe (or in RAM, for comparison).
+"""Runs in the peers' environment: ZeRO-3 on one rank, its optimizer's state on NVMe (or in RAM, or torch alone, to compare).
 
 The model is a chain of layers that only add up their weights, so that forward and backward cost next to nothing and what is
 left of them is what the engine does in them: with NVMe, writing float32 gradients.
@@ -49,10 +49,22 @@ def config(mode: str, folder: str) -> dict:
     }
 
 
+def plain(model: torch.nn.Module) -> dict[str, float]:
+    """The backward of the same model with torch alone: what a training step has anyway."""
+    model.zero_grad()
+    loss = model(torch.ones(1, dtype=torch.bfloat16)).float().sum()
+    start = time.perf_counter()
+    loss.backward()
+    return {"backward": time.perf_counter() - start, "step": 0.0}
+
+
 def main() -> None:
     mode, folder, shapes = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-    deepspeed.init_distributed("gloo", verbose=False)
     model = torch.nn.Sequential(*(Layer(shape) for shape in shapes))
+    if mode == "plain":
+        serve({"torch": torch.__version__}, lambda: plain(model))
+        return
+    deepspeed.init_distributed("gloo", verbose=False)
     engine, *_ = deepspeed.initialize(model=model, config=config(mode, folder), model_parameters=model.parameters())
     x = torch.ones(1, dtype=torch.bfloat16)
 
