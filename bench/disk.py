@@ -258,9 +258,8 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
         result["last_step"] = bound["last_step"]
         result["shares"] = _shares(parameters, folder, [float(s) for s in chosen.share.split(",")], chosen.rounds)
         result["fio"] = _fio(folder, missing)
-        theirs = {} if chosen.no_peers else {
-            mode: _against_deepspeed(parameters, folder, chosen.rounds, mode, missing) for mode in ("tuned", "defaults", "cpu", "plain")
-        }  # fmt: skip
+        modes = () if chosen.no_peers else ("tuned", "defaults", "cpu", "plain")
+        theirs = {mode: _against_deepspeed(parameters, folder, chosen.rounds, mode, missing) for mode in modes}
         result.update(_comparison(theirs))
         if not chosen.no_peers:
             mapped = MappedAdamW(parameters, folder / "mapped")
@@ -286,7 +285,7 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
 
 def _comparison(theirs: dict[str, dict[str, list[float]]]) -> dict[str, object]:
     """The ratios against DeepSpeed. What its disk tier adds to a training step is its step, and what its backward takes longer
-    than torch's of the same model, which is what a training step with us has; beside that, longer than its own with state in RAM.
+    than torch's of the same model, which is what a training step with us has; beside that, than its own with state in RAM.
     """
     tuned, defaults, cpu, plain = (theirs.get(mode) or {} for mode in ("tuned", "defaults", "cpu", "plain"))
 
