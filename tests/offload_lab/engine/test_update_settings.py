@@ -22,7 +22,8 @@ number_kinds = st.sampled_from([None, torch.float32, torch.float64])
 group_settings = st.fixed_dictionaries(
     {
         "lr": st.sampled_from([0.0, 1e-5, 1e-3, 0.1]),
-        "betas": st.sampled_from([(0.9, 0.999), (0.8, 0.9), (0.0, 0.5), (0.95, 0.0)]),
+        # beta1 squared below beta2, or both zero: else m / sqrt(v) has no bound, and a rounding of v may be any change of it.
+        "betas": st.sampled_from([(0.9, 0.999), (0.8, 0.9), (0.0, 0.5), (0.95, 0.95), (0.0, 0.0)]),
         "eps": st.sampled_from([1e-10, 1e-8, 1e-3]),
         "weight_decay": st.sampled_from([0.0, 0.01, 0.5]),
         "maximize": st.booleans(),
