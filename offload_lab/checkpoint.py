@@ -210,10 +210,14 @@ def rollback(engine: Engine) -> list[dict]:
                 files.read(part.index, room.bytes[: engine.record_bytes(part)], generation=target)
     finally:
         room.close()
-    _take_up(engine, target)
-    if not since:
-        files.published = None  # or the generation that is left would be kept as the previous one
-        files.publish(target.step, target.parameter_steps, target.groups, engine.layout_described)
+    try:
+        _take_up(engine, target)
+        if not since:
+            files.published = None  # or the generation that is left would be kept as the previous one
+            files.publish(target.step, target.parameter_steps, target.groups, engine.layout_described)
+    except BaseException as error:
+        engine.failed = error
+        raise
     engine.stepping.execution.forget_unpublished()
     return target.groups
 

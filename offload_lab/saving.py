@@ -7,6 +7,7 @@ mapped into memory beside it, which the system can write out and drop whenever m
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -17,6 +18,23 @@ from typing import Any
 
 import torch
 
+from offload_lab.storage.direct_io import StorageError, describe
+
+
+def reserve(path: Path, nbytes: int) -> None:
+    """Make the file `path` with `nbytes` bytes that the disk has set aside. Raises StorageError where it has no room.
+
+    A file with a hole would be made even then, and the first write through its mapping would end the process (SIGBUS).
+    """
+    if not hasattr(os, "posix_fallocate"):
+        return
+    with open(path, "wb") as file:
+        try:
+            os.posix_fallocate(file.fileno(), 0, nbytes)
+        except OSError as error:
+            text = describe(path, "reserving", 0, nbytes, error.strerror or str(error))
+            raise StorageError(error.errno, f"{text}. Saving needs twice the size of the file for a while.") from error
+
 
 class Scratch:
     """Tensors in files of a folder that is gone after `with`."""
@@ -26,12 +44,14 @@ class Scratch:
         self._count = 0
 
     def zeros(self, shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
-        """A tensor of zeros (a file with a hole) of `shape` and `dtype`."""
+        """A tensor of zeros of `shape` and `dtype`. Raises StorageError where the disk has no room for it."""
         self._count += 1
         numel = shape.numel()
         if not numel:
             return torch.zeros(shape, dtype=dtype)
-        return torch.from_file(str(self._folder / str(self._count)), shared=True, size=numel, dtype=dtype).view(shape)
+        path = self._folder / str(self._count)
+        reserve(path, numel * dtype.itemsize)
+        return torch.from_file(str(path), shared=True, size=numel, dtype=dtype).view(shape)
 
     def __enter__(self) -> Scratch:
         return self
@@ -52,15 +72,26 @@ def replacing(path: Path) -> Iterator[Path]:
         finally:
             os.close(descriptor)
         os.replace(draft, path)
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)  # the rename itself is on disk only when the directory is
+        finally:
+            os.close(folder)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
 
 
 def write(content: Any, path: Path) -> None:
-    """`torch.save`, replacing what was at `path` in one step."""
+    """`torch.save`, replacing what was at `path` in one step. Raises StorageError where it cannot be written."""
     with replacing(path) as draft:
-        torch.save(content, draft)
+        try:
+            torch.save(content, draft)
+        except RuntimeError as error:  # torch's writer says where it was in the file, not which file, nor that a disk is full
+            done = draft.stat().st_size if draft.exists() else 0
+            free = f"{shutil.disk_usage(path.parent).free:,} bytes are free there"
+            text = f"saving {str(path)!r} failed after {done:,} bytes: {str(error).splitlines()[0]}; {free}"
+            raise StorageError(errno.EIO, text) from error
 
 
 def read(path: Path) -> Any:

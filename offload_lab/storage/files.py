@@ -181,7 +181,7 @@ class StateFiles:
                 raise StorageError(
                     errno.EIO,
                     f"partition {partition} was damaged: {length:,} bytes at byte {where:,} of {str(self.state_path)!r} are "
-                    "not what was written there. Go back with rollback(), restore the files from a copy, or load a checkpoint.",
+                    "not what was written there. Restore both files from a copy, or start over and load a checkpoint.",
                 )
 
     def write(self, partition: int, data: np.ndarray, start: int = 0) -> None:

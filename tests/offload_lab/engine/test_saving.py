@@ -117,3 +117,35 @@ print(peak_of(lambda: o.save(sys.argv[1] + "/tag.pt")), peak_of(lambda: o.load(s
     saving, loading, in_memory = map(int, done.stdout.split())
     assert in_memory > 40, "what state_dict() takes, in MiB, so that it is measured at all"
     assert saving < 12 and loading < 12, (saving, loading)
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="no way to set room aside")
+@pytest.mark.parametrize("size, told", [("1500k", "reserving 1,048,576 bytes"), ("2m", "saving '"), ("3m", "saving '")])
+def test_a_disk_too_small_for_the_file_is_an_error_and_not_the_end_of_the_process(tmp_path, size, told):
+    """In a child: a write through a mapping that finds no room ends the process, and would end this one."""
+    if os.geteuid() != 0:
+        pytest.skip("mounting a small file system needs root")
+    small = tmp_path / "small"
+    small.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(small)], capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"no small file system can be mounted here: {done.stderr.strip()}")
+    code = """
+import sys, torch
+from offload_lab import OffloadAdamW, StorageError
+parameter = torch.nn.Parameter(torch.zeros(1 << 18)); parameter.grad = torch.ones_like(parameter)
+optimizer = OffloadAdamW([parameter]); optimizer.step()
+try:
+    optimizer.save(sys.argv[1] + "/tag.pt")
+except StorageError as error:
+    print(error)
+optimizer.step(); print(optimizer.stats()["steps"])
+"""
+    try:
+        done = subprocess.run([sys.executable, "-c", code, str(small)], cwd=ROOT, capture_output=True, text=True)
+        assert done.returncode == 0, (done.returncode, done.stderr)
+        assert told in done.stdout and "bytes are free there" in done.stdout
+        assert done.stdout.endswith("2\n"), "it goes on"
+        assert not list(small.iterdir())
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
