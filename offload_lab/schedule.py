@@ -12,8 +12,8 @@ from typing import Literal
 
 from offload_lab.caching import Cache
 
-Kind = Literal["gradient", "read", "update", "write"]
-Lane = Literal["backward", "disk-read", "cpu", "disk-write"]
+Kind = Literal["gradient", "read", "update", "write", "fetch", "publish", "compute", "forward"]
+Lane = Literal["backward", "disk-read", "cpu", "disk-write", "device-to-host", "host-to-device", "accelerator", "forward"]
 Order = Literal["forward", "alternating"]
 
 
@@ -21,19 +21,22 @@ Order = Literal["forward", "alternating"]
 class Item:
     """A partition as the schedule sees it: bytes to read before its update and to write after it; 0 means no such task.
 
-    A partition that stays in RAM has `resident` set: it is not read, and takes no buffer.
+    A partition that stays in RAM has `resident` set: it is not read, and takes no buffer. `update_bytes` are those that its
+    update moves through memory, reads and writes together.
     """
 
     partition: int
     read_bytes: int
     write_bytes: int
     resident: bool
+    update_bytes: int = 0
 
 
 @dataclass(frozen=True)
 class Task:
     """One thing to do. `number` is its place in the list; `after` holds numbers of earlier tasks; `buffer` is the buffer
-    it works in, or None for a partition that is resident."""
+    it works in, or None for a partition that is resident. `nbytes` are moved by its lane: to or from the disk, over the link
+    ("fetch" a gradient, "publish" a weight), or by an update through memory."""
 
     number: int
     kind: Kind
@@ -127,7 +130,7 @@ def step(
         if not item.resident:
             buffer, brought = tasks.bring(item, cache, turns(place))
             before += brought
-        update = tasks.put("update", "cpu", item.partition, 0, before, buffer)
+        update = tasks.put("update", "cpu", item.partition, item.update_bytes, before, buffer)
         if write_back and buffer is not None:
             cache.owe(item.partition, item.write_bytes)
         elif item.write_bytes:

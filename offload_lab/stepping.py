@@ -88,7 +88,11 @@ class Stepping:
             return None
         self.engine.provide([number for number in views if not everything[number].parts])
         deferring = self.engine.policy.overlap != "none" and not self._compiler_in_use()
-        job = self._job(views, groups, decoupled, deferring)
+        active = {index for number in views for index in everything[number].parts}
+        order = in_order(active, self.engine.policy.order, self.engine.steps)
+        planned = self.execution.plan(order, self.engine.steps + 1)  # before anything is booked: it may be refused
+        job = self._job(views, groups, order, decoupled, deferring)
+        job.planned = planned
         if not deferring:
             self.deferred = 0
             self.execution.carry_out(job)
@@ -122,16 +126,16 @@ class Stepping:
             )
         return True
 
-    def _job(self, views: dict[int, HostView], groups: dict[int, dict], decoupled: bool, deferring: bool) -> Job:
+    def _job(
+        self, views: dict[int, HostView], groups: dict[int, dict], active: list[int], decoupled: bool, deferring: bool
+    ) -> Job:
         """The step as a job, and booked as done: counts, and version counters (ours, so that autograd sees the change)."""
         engine = self.engine
-        active = {index for number in views for index in engine.tracked[number].parts}
         missing = {number for index in active for number in engine.layouts[index].distinct}.difference(views)
         for number in missing:  # it has no gradient, but its weight is written to disk with the others
             views[number] = HostView(engine.tracked[number].local, None)
         settings = engine.describe_groups() if engine.policy.keeps_weights else []
-        order = in_order(active, engine.policy.order, engine.steps)
-        job = Job(engine.steps + 1, order, len(engine.tracked), settings)
+        job = Job(engine.steps + 1, active, len(engine.tracked), settings)
         job.put(views)
         job.stepped = list(groups)
         alike: dict[tuple[int, int], list[int]] = {}  # parameters of one group at one step have the same scalars
