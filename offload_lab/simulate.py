@@ -20,8 +20,9 @@ from offload_lab.hardware import Hardware
 from offload_lab.lanes import Device, devices
 from offload_lab.occupancy import Occupancy, occupancies, peak
 from offload_lab.schedule import Task
-from offload_lab.stalls import attribute, merged
+from offload_lab.stalls import merged
 from offload_lab.trace import Event
+from offload_lab.waiting import waited
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ class Simulation:
     peak_bytes: int
     """Most buffers, and most bytes in buffers, at any one time."""
     stalls: dict[str, float]
-    """Shares of the time, adding up to 1: updating, or waiting for what (see `stalls.attribute`)."""
+    """Shares of the time, adding up to 1: updating, or waiting for what (see `waiting.py`)."""
     bounds: Bounds
     """Times below which these tasks cannot go on this hardware, and why."""
 
@@ -167,7 +168,7 @@ def simulate(
         _check_numbers(tasks)
     machine = devices(hardware, {task.lane for tasks in steps for task in tasks if task.nbytes})
     now, events, times, spans = 0.0, [], [], []
-    bounds = Bounds()
+    bounds, shares = Bounds(), dict[str, float]()
     for tasks in steps:
         clock = _Clock(tasks, machine, widths, seconds, now)
         clock.run()
@@ -177,6 +178,8 @@ def simulate(
             events.append(Event(task.kind, task.lane, task.partition, clock.start[number], clock.end[number], task.nbytes))
         times.append(tuple((clock.start[task.number], clock.end[task.number]) for task in tasks))
         spans.append((now, clock.now))
+        for name, took in waited(tasks, times[-1], now, clock.now).items():
+            shares[name] = shares.get(name, 0.0) + took
         bounds = bounds.then(lower_bounds(tasks, machine, widths, seconds))
         now = clock.now
     occupied = occupancies(steps, times)
@@ -191,7 +194,7 @@ def simulate(
         tuple(occupied),
         buffers,
         nbytes,
-        attribute(events, 0.0, now),
+        {name: took / now for name, took in shares.items()} if now else shares,
         bounds,
     )
 
