@@ -47,14 +47,12 @@ def occupancies(steps: Sequence[Sequence[Task]], times: Sequence[Sequence[tuple[
 
 def peak(occupied: Iterable[Occupancy]) -> tuple[int, int]:
     """The most occupancies, and the most bytes of them, at any one time. One that ends when another starts makes room first."""
-    changes = sorted(
-        change
-        for one in occupied
-        if one.end > one.start
-        for change in ((one.start, 1, 1, one.nbytes), (one.end, 0, -1, -one.nbytes))
-    )
+    changes: list[tuple[float, int, int, int]] = []
+    for one in occupied:
+        goes = 0 if one.end > one.start else 2  # one that takes no time comes and goes at that time
+        changes += [(one.start, 1, 1, one.nbytes), (one.end, goes, -1, -one.nbytes)]
     count = nbytes = most = most_bytes = 0
-    for _, _, more, size in changes:
+    for _, _, more, size in sorted(changes):
         count, nbytes = count + more, nbytes + size
         most, most_bytes = max(most, count), max(most_bytes, nbytes)
     return most, most_bytes
