@@ -155,32 +155,22 @@ def published_when_written(bench: Bench) -> None:
 # --- 6 ----------------------------------------------------------------------------------------------------------------
 
 
-def gradients_zeroed_too_early(bench: Bench) -> None:
-    updating = None
+def gradient_zeroed_too_early(bench: Bench) -> None:
     for partition in bench.partitions:
-        buffer = partition % 2
-        bench.read(partition, buffer).wait()
-        if updating is not None:
-            updating.wait()
-            bench.write(partition - 1, 1 - buffer).wait()
-        updating = bench.update_later(partition, buffer)
-    bench.zero_gradients()
-    updating.wait()
-    bench.write(partition, buffer).wait()
+        bench.read(partition, buffer=0).wait()
+        updating = bench.update_later(partition, buffer=0)
+        bench.zero_gradient(partition)
+        updating.wait()
+        bench.write(partition, buffer=0).wait()
 
 
-def gradients_zeroed_after_the_update(bench: Bench) -> None:
-    updating = None
+def gradient_zeroed_after_the_update(bench: Bench) -> None:
     for partition in bench.partitions:
-        buffer = partition % 2
-        bench.read(partition, buffer).wait()
-        if updating is not None:
-            updating.wait()
-            bench.write(partition - 1, 1 - buffer).wait()
-        updating = bench.update_later(partition, buffer)
-    updating.wait()
-    bench.zero_gradients()
-    bench.write(partition, buffer).wait()
+        bench.read(partition, buffer=0).wait()
+        updating = bench.update_later(partition, buffer=0)
+        updating.wait()
+        bench.zero_gradient(partition)
+        bench.write(partition, buffer=0).wait()
 
 
 RACES = (
@@ -225,11 +215,11 @@ RACES = (
         "published is read back.",
     ),
     Race(
-        "gradients zeroed under the update",
-        gradients_zeroed_too_early,
-        gradients_zeroed_after_the_update,
-        "Who reads the gradients at `zero_gradients()`?",
-        "The last update goes on while its gradient is overwritten with zeros: the rest of the partition is not updated.",
+        "a gradient zeroed under its update",
+        gradient_zeroed_too_early,
+        gradient_zeroed_after_the_update,
+        "Who reads the gradient at `zero_gradient`?",
+        "The update goes on while its gradient is overwritten with zeros: the rest of the partition is not updated.",
     ),
 )
 """All six, easiest first."""

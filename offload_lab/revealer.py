@@ -80,9 +80,9 @@ class Bench:
         halves = (slice(None, ELEMENTS // 2), slice(ELEMENTS // 2, None))
         return self._start("update", *(lambda half=half: _add(state[half], gradient[half]) for half in halves))
 
-    def zero_gradients(self) -> None:
-        for gradient in self.gradients:
-            gradient.fill(0.0)
+    def zero_gradient(self, partition: int) -> None:
+        """Make the gradient of `partition` zero; over when this returns."""
+        self.gradients[partition].fill(0.0)
 
     def publish(self) -> None:
         """Declare what is on disk to be the new state: from here on it is what a crash leaves."""

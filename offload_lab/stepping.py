@@ -89,7 +89,7 @@ class Stepping:
         self.engine.provide([number for number in views if not everything[number].parts])
         deferring = self.engine.policy.overlap != "none" and not self._compiler_in_use()
         active = {index for number in views for index in everything[number].parts}
-        order = in_order(active, self.engine.policy.order, self.engine.steps)
+        order = in_order(list(active), self.engine.policy.order, self.engine.steps)
         planned = self.execution.plan(order, self.engine.steps + 1)  # before anything is booked: it may be refused
         job = self._job(views, groups, order, decoupled, deferring)
         job.planned = planned

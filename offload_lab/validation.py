@@ -71,10 +71,11 @@ class _Walk:
         resident = item is not None and item.resident
         if resident and (task.kind == "read" or task.buffer is not None):
             wrong(task, "is of a partition that stays in RAM: it is not read, and has no buffer")
-        if not resident and (isinstance(task.buffer, bool) or not isinstance(task.buffer, int)):
-            wrong(task, f"needs a buffer, and has {task.buffer!r}")
-        if not resident and not 0 <= task.buffer < self.work.buffers:
-            wrong(task, f"uses buffer {task.buffer}; there are {self.work.buffers}, counted from 0")
+        if not resident:
+            if isinstance(task.buffer, bool) or not isinstance(task.buffer, int):
+                wrong(task, f"needs a buffer, and has {task.buffer!r}")
+            if not 0 <= task.buffer < self.work.buffers:
+                wrong(task, f"uses buffer {task.buffer}; there are {self.work.buffers}, counted from 0")
         expected = self.owed[task.partition] if settles else getattr(item, f"{task.kind}_bytes")
         if task.nbytes != expected:
             wrong(task, f"moves {task.nbytes:,} bytes, and it is {expected:,} that have to be moved")
