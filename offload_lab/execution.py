@@ -12,9 +12,9 @@ from offload_lab.devices import HostView
 from offload_lab.halves import write_mirror
 from offload_lab.job import Job
 from offload_lab.partition import Partition
-from offload_lab.schedule import Item, Task, in_order
+from offload_lab.schedule import Item, Task, in_order, without_forward
 from offload_lab.storage.direct_io import StorageError
-from offload_lab.validation import Ending, validate
+from offload_lab.validation import Ending, checked_tasks
 from offload_lab.work import Work
 
 if TYPE_CHECKING:
@@ -85,9 +85,8 @@ class Execution:
             engine.files is not None and not engine.policy.keeps_weights,
             gradients,
         )
-        tasks = engine.policy.schedule(work)
-        ending = validate(tasks, work)
-        return [task for task in tasks if task.kind != "forward"], ending
+        tasks, ending = checked_tasks(engine.policy.schedule, work)
+        return without_forward(tasks), ending
 
     def _run(self, job: Job, partitions: list[int]) -> None:
         items = self._items(partitions, job.step)

@@ -17,10 +17,10 @@ from functools import partial
 
 from offload_lab import schedulers
 from offload_lab.hardware import Figure, Hardware
-from offload_lab.least import least_bytes, least_held, least_seconds
+from offload_lab.least import Least
 from offload_lab.schedule import Item, Task
 from offload_lab.simulate import Simulation, simulate
-from offload_lab.validation import ScheduleError, validate
+from offload_lab.validation import ScheduleError, checked_tasks
 from offload_lab.work import Schedule, Work
 
 
@@ -39,30 +39,38 @@ class Case:
         held, owed, lists = dict(self.work.held), dict(self.work.owed), []
         for number in range(self.steps):
             work = replace(self.work, number=number, held=held, owed=owed)
-            tasks = schedule(work)
-            ending = validate(tasks, work)
+            tasks, ending = checked_tasks(schedule, work)
             held, owed = ending.held, ending.owed
-            lists.append(list(tasks))
+            lists.append(tasks)
         return lists
 
     def run(self, schedule: Schedule) -> Simulation:
         """The steps in virtual time."""
         return simulate(self.play(schedule), self.hardware, seconds=self.seconds)
 
+    def _least(self) -> list[Least]:
+        """Of each step: what is held when the first one begins is known."""
+        first = Least(self.work, self.hardware, self.seconds)
+        return [first, *[Least(self.work, self.hardware, self.seconds, held_unknown=True)] * (self.steps - 1)]
+
     @property
     def least_seconds(self) -> float:
         """What no schedule can beat: the sum over the steps, since one begins when the one before has ended."""
-        later = least_seconds(least_held(self.work), self.hardware, self.seconds)
-        return least_seconds(self.work, self.hardware, self.seconds) + (self.steps - 1) * later
+        return sum(step.seconds for step in self._least())
 
-    @property
-    def least_bytes(self) -> int:
-        return least_bytes(self.work)
+    def least_bytes(self, within: float) -> float:
+        """No schedule that takes `within` seconds has a lower peak of bytes in buffers. It is at least the largest partition;
+        and it is at least the mean over time, which is what lies in the buffers, summed over time, by the time."""
+        steps = self._least()
+        mean = sum(step.byte_seconds for step in steps) / within if within else 0.0
+        return max(mean, *(step.largest for step in steps))
 
 
 @dataclass(frozen=True)
 class Marks:
-    """Two shares of a bound, each at most 1: `time` of the least seconds, `memory` of the least peak bytes."""
+    """Two shares of a bound, each at most 1. `time`: the least seconds by those taken. `memory`: the least peak bytes of any
+    schedule that takes as long, by the peak. One buffer and much time are full marks for memory, and so are many buffers that
+    are never idle."""
 
     time: float
     memory: float
@@ -129,7 +137,7 @@ class Checked:
             [
                 f"{self.puzzle.name}: right in all {len(self.rows)} cases.",
                 f"  time:   {mine.time:6.1%} of the speed that no schedule beats (the reference {other.time:.1%}), predicted",
-                f"  memory: {mine.memory:6.1%}, least bytes over your peak (the reference {other.memory:.1%})",
+                f"  memory: {mine.memory:6.1%}, of your peak is needed to be as fast as you (the reference {other.memory:.1%})",
                 "  as fast as the reference in every case"
                 if self.as_fast
                 else f"  slowest beside the reference on {slowest.case.name}: {slowest.theirs.makespan:.4g} s, where it takes "
@@ -158,7 +166,7 @@ def check(schedule: Schedule, puzzle: Puzzle, cases: int = 8) -> Checked:
 
 def _marks(case: Case, run: Simulation) -> Marks:
     time = case.least_seconds / run.makespan if run.makespan else 1.0
-    return Marks(time, case.least_bytes / run.peak_bytes if run.peak_bytes else 1.0)
+    return Marks(time, case.least_bytes(run.makespan) / run.peak_bytes if run.peak_bytes else 1.0)
 
 
 def _mean(marks: list[Marks]) -> Marks:

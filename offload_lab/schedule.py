@@ -7,7 +7,7 @@ The pipeline runs this list on real threads and files. Whatever runs it keeps tw
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from offload_lab.caching import Cache
@@ -147,3 +147,10 @@ def ahead(items: Sequence[Item], cache: Cache) -> list[Task]:
         if item.read_bytes:  # what was never written is made of zeros, by the step itself
             tasks.bring(item, cache, turns(place))
     return tasks
+
+
+def without_forward(tasks: Sequence[Task]) -> list[Task]:
+    """The tasks that the engine runs: all but those of kind "forward", which nothing waits for, with numbers of their own."""
+    kept = [task for task in tasks if task.kind != "forward"]
+    numbers = {task.number: place for place, task in enumerate(kept)}
+    return [replace(t, number=numbers[t.number], after=tuple(numbers[other] for other in t.after)) for t in kept]

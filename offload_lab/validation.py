@@ -9,11 +9,11 @@ walking down the list once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NoReturn
 
 from offload_lab.schedule import Task
-from offload_lab.work import Work
+from offload_lab.work import Schedule, Work
 
 LANES = {"gradient": "backward", "read": "disk-read", "update": "cpu", "write": "disk-write", "forward": "forward"}
 """Kinds of task that the engine runs, and the lane of each; "forward" is left to the user's model."""
@@ -212,6 +212,17 @@ def validate(tasks: Sequence[Task], work: Work) -> Ending:
             wrong(task, f"waits for {task.after}: a task can wait only for tasks before it in the list, by their numbers")
         walk.take(task)
     return walk.ending()
+
+
+def checked_tasks(schedule: Schedule, work: Work) -> tuple[list[Task], Ending]:
+    """The tasks that `schedule` makes of `work`, checked, and what the buffers hold when they have run.
+
+    Raises ScheduleError, and whatever `schedule` raises.
+    """
+    # It gets mappings of its own: what it does to them must not change what its tasks are checked against.
+    tasks = schedule(replace(work, held=dict(work.held), owed=dict(work.owed)))
+    ending = validate(tasks, work)
+    return list(tasks), ending
 
 
 def wrong(task: Task, why: str) -> NoReturn:

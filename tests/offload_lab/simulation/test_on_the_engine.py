@@ -22,6 +22,7 @@ from offload_lab.schedulers import (
 )
 from offload_lab.simulate import simulate
 from offload_lab.validation import ScheduleError
+from offload_lab.work import TaskList
 from tests.offload_lab.simulation.machines import machine
 
 SCHEDULES = {
@@ -209,6 +210,46 @@ def test_a_real_run_replayed_has_the_same_structure(tmp_path, name):
     bytes_read = sum(event.nbytes for event in run.events if event.name == "read")
     assert 0 < bytes_read <= moved["bytes_read"]
     assert Counter(event.name for event in run.events)["update"] == 2 * moved["partitions"]
+
+
+def forwards_between(work):
+    """A forward right behind each update, in the middle of the list."""
+    tasks = TaskList()
+    last = None
+    for item in work.items:
+        read = tasks.read(item, 0, after=last)
+        update = tasks.update(item, 0, after=(last, read))
+        tasks.forward(item, after=update)
+        last = tasks.write(item, 0, after=update)
+    return tasks
+
+
+def test_tasks_of_a_run_are_numbered_so_that_they_can_be_simulated(tmp_path):
+    net = model()
+    with OffloadAdamW(net.parameters(), offload=policy(tmp_path, schedule=forwards_between)) as optimizer:
+        train(net, optimizer, 2)
+        events = optimizer.trace.events()
+        run = simulate(optimizer.last_tasks, machine(1e9, 1e9, 1e10))
+    assert [(e.name, e.partition) for e in run.events] == [(e.name, e.partition) for e in events[-len(run.events) :]]
+    assert {e.name for e in run.events} == {"read", "update", "write"}
+
+
+def says_that_all_is_there(work):
+    for buffer, item in enumerate(work.items):
+        work.held[item.partition] = buffer
+    tasks = TaskList()
+    for buffer, item in enumerate(work.items):
+        tasks.write(item, buffer, after=tasks.update(item, buffer))
+    return tasks
+
+
+def test_a_function_that_changes_what_it_is_told_does_not_pass(tmp_path):
+    net = model()
+    with (
+        OffloadAdamW(net.parameters(), offload=policy(tmp_path, depth=50, schedule=says_that_all_is_there)) as optimizer,
+        pytest.raises(ScheduleError, match="works in buffer 0, which holds nothing"),
+    ):
+        train(net, optimizer, 1)
 
 
 def test_what_a_traced_step_teaches_is_used_by_the_next_ones(tmp_path):
