@@ -24,7 +24,7 @@ class _Part:
     """
 
     streams: bool
-    is_read: bool
+    is_read: bool  # or may be
     read: float
     update: float
     write: float
@@ -66,7 +66,7 @@ class Least:
         writing = self._alone("write", "disk-write", item.write_bytes) if item.write_bytes else 0.0
         return _Part(
             streams,
-            is_read and not held_unknown,
+            is_read,
             0.0 if held_unknown else reading,
             self._alone("update", "cpu", item.update_bytes),
             writing if certainly_written else 0.0,
@@ -90,7 +90,7 @@ class Least:
 
         - the disk: no order gets the bytes through it in less than `Device.least_seconds`;
         - the reads: they run one after the other; the partition that is read last is then updated and written: sum of r +
-          smallest u + w of those that are read;
+          smallest u + w of those that are read (or may be: where none is, this says no more than any one partition);
         - the writes: likewise; the partition that is written first was read and updated before: smallest r + u + sum of w;
         - the update: one runs at a time. Before the first, its partition was read; after the last, its partition is written:
           smallest r + sum of u + smallest w;
@@ -118,12 +118,9 @@ class Least:
             max(part.read + part.update + part.write for part in parts),
             streaming / self._work.buffers if streaming else 0.0,
         ]
-        # One of these is read last. Where what is held is unknown, one is if more stream than there are buffers.
-        streams = [part for part in parts if part.streams]
-        late = streams if self._spared_reads and len(streams) > self._spared_reads else [p for p in parts if p.is_read]
-        if late:
-            bounds.append(reading + min(part.update + part.write for part in late))
-        if all(part.maybe_write == 0 for part in parts) and writing:
+        if any(part.is_read for part in parts):
+            bounds.append(reading + min(part.update + part.write for part in parts if part.is_read))
+        if writing:
             bounds.append(min(part.read + part.update for part in parts if part.write_bytes) + writing)
         if self._work.gradients:
             gradients = self._extra.get("gradient", 0.0) * len(parts)
