@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from offload_lab import OffloadAdamW, OffloadPolicy
+from offload_lab.partition import cut
 from offload_lab.schedulers import (
     alternating,
     before_forward,
@@ -107,10 +108,15 @@ def test_a_schedule_decides_the_order_of_updates_also_in_ram(reference):
         assert order == [*range(count), *reversed(range(count))]
 
 
-def test_what_a_schedule_leaves_unwritten_is_not_lost_when_parameters_are_added(tmp_path):
+@pytest.mark.parametrize(
+    "changes",
+    [{"depth": 50, "schedule": lru}, {"depth": 2, "ram_budget": "1MB", "residency": "lru"}],
+    ids=["schedule", "policy"],
+)
+def test_what_is_left_unwritten_is_not_lost_when_parameters_are_added(tmp_path, changes):
     """More partitions mean more buffers; what lies in the old ones is on no disk."""
     results = []
-    for given in (OffloadPolicy(), policy(tmp_path, durability="checkpoint", depth=50, schedule=lru)):
+    for given in (OffloadPolicy(), policy(tmp_path, durability="checkpoint", **changes)):
         net, more = model(), torch.nn.Parameter(torch.ones(3000))
         with OffloadAdamW(net.parameters(), lr=0.01, offload=given) as optimizer:
             train(net, optimizer, 2)
@@ -127,6 +133,14 @@ def train_with(net, optimizer, step):
     for parameter in net.parameters():
         parameter.grad = torch.full_like(parameter, 0.1 * step)
     optimizer.step()
+
+
+@pytest.mark.parametrize("dtype, nbytes, mirrored", [("float32", 28, 32), ("bfloat16", 26, 28), ("float16", 28, 28)])
+def test_an_update_moves_the_bytes_that_its_fields_take(dtype, nbytes, mirrored):
+    """float32: gradient 4, weight 4 + 4, two moments 8 + 8. bfloat16: 2, 2 + 2, low halves 2 + 2, 8 + 8. float16: gradient 2,
+    weight written 2, master 4 + 4, 8 + 8. With the weight written into the record as well: 4, 2, none."""
+    part = cut([(0, 1000, dtype)], 1000)[0]
+    assert part.update_bytes(False) == 1000 * nbytes and part.update_bytes(True) == 1000 * mirrored
 
 
 def test_what_it_leaves_unwritten_counts_as_a_hit_and_is_saved(tmp_path):

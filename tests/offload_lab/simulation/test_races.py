@@ -75,3 +75,17 @@ def test_a_program_of_ones_own_is_judged():
     found = reveal(forgets_the_last_partition)
     assert found.held_back == () and "partition 4, on disk, is 4000 and should be 4005" in found.fault
     assert str(found).startswith("With nothing as late as")
+
+
+def test_what_was_there_before_is_no_excuse():
+    """The second read brings what is in the buffer already: only poison shows that it is not waited for."""
+
+    def reads_again(bench):
+        for partition in bench.partitions:
+            bench.read(partition, 0).wait()
+            bench.read(partition, 0)
+            bench.update(partition, 0)
+            bench.write(partition, 0).wait()
+
+    found = reveal(reads_again)
+    assert found.held_back == ("read",) and "nan" in found.fault
