@@ -11,6 +11,7 @@ reference, which is in `schedulers.py`, is judged beside it; its marks are no li
 from __future__ import annotations
 
 import random
+import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,7 +21,7 @@ from offload_lab.hardware import Figure, Hardware
 from offload_lab.least import Least
 from offload_lab.schedule import Item, Task
 from offload_lab.simulate import Simulation, simulate
-from offload_lab.validation import ScheduleError, checked_tasks
+from offload_lab.validation import ScheduleError, checked_tasks, wrong
 from offload_lab.work import Schedule, Work
 
 
@@ -40,6 +41,7 @@ class Case:
         for number in range(self.steps):
             work = replace(self.work, number=number, held=held, owed=owed)
             tasks, ending = checked_tasks(schedule, work)
+            _check_gradients(tasks, work)
             held, owed = ending.held, ending.owed
             lists.append(tasks)
         return lists
@@ -64,6 +66,15 @@ class Case:
         steps = self._least()
         mean = sum(step.byte_seconds for step in steps) / within if within else 0.0
         return max(mean, *(step.largest for step in steps))
+
+
+def _check_gradients(tasks: list[Task], work: Work) -> None:
+    """In a real run backward brings gradients in its own order, whatever the list says; here the list is all there is."""
+    expected = (item.partition for item in work.items)
+    for task in tasks:
+        if task.kind == "gradient" and task.partition != (due := next(expected, None)):
+            due_next = "there are no more" if due is None else f"the next one is that of partition {due}"
+            wrong(task, f"is not the one that backward brings now: they come in the order of `work.items`, and {due_next}")
 
 
 @dataclass(frozen=True)
@@ -158,7 +169,9 @@ def check(schedule: Schedule, puzzle: Puzzle, cases: int = 8) -> Checked:
         except ScheduleError as error:
             return Checked(puzzle, f"On {case.name}: {error}", tuple(rows))
         except Exception as error:  # of the learner's function, whatever it is: they are told which, and on what
-            return Checked(puzzle, f"On {case.name} it raised {type(error).__name__}: {error}", tuple(rows))
+            at = traceback.extract_tb(error.__traceback__)[-1]
+            where = f"line {at.lineno} of {at.name}"
+            return Checked(puzzle, f"On {case.name} it raised {type(error).__name__}: {error} ({where})", tuple(rows))
         reference = case.run(puzzle.reference)
         rows.append(Row(case, theirs, reference, _marks(case, theirs), _marks(case, reference)))
     return Checked(puzzle, None, tuple(rows))

@@ -23,6 +23,8 @@ class Race:
     hint: str
     why: str
     gradients_here: bool = True
+    must: tuple[str, ...] = ()
+    """What a program has to call: without it there would be no race, and no step either."""
 
 
 def source(program: Program) -> str:
@@ -32,7 +34,9 @@ def source(program: Program) -> str:
 
 def reveal(program: Program, race: Race | None = None) -> Revealed:
     """Judge `program`, which does the step of `race`: whether a fault shows, whichever transfers are late."""
-    return reveal_program(program, gradients_here=race is None or race.gradients_here)
+    if race is None:
+        return reveal_program(program)
+    return reveal_program(program, gradients_here=race.gradients_here, must=race.must)
 
 
 # --- 1 ----------------------------------------------------------------------------------------------------------------
@@ -213,6 +217,7 @@ RACES = (
         "How many writes may be under way at `publish()`?",
         "The last write is not waited for. In the running program nothing is wrong: it shows after a crash, when what was "
         "published is read back.",
+        must=("publish",),
     ),
     Race(
         "a gradient zeroed under its update",
@@ -220,6 +225,7 @@ RACES = (
         gradient_zeroed_after_the_update,
         "Who reads the gradient at `zero_gradient`?",
         "The update goes on while its gradient is overwritten with zeros: the rest of the partition is not updated.",
+        must=("zero_gradient",),
     ),
 )
 """All six, easiest first."""

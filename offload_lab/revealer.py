@@ -55,6 +55,7 @@ class Bench:
         self._on_device = [np.full(ELEMENTS, p + 1.0) for p in self.partitions]
         self.gradients = [g.copy() if gradients_here else np.full(ELEMENTS, np.nan) for g in self._on_device]
         self.published: list[np.ndarray] | None = None
+        self.called: set[str] = set()
         self._expected = [state + gradient for state, gradient in zip(self.disk, self._on_device, strict=True)]
         self._started: list[Pending] = []
 
@@ -82,10 +83,12 @@ class Bench:
 
     def zero_gradient(self, partition: int) -> None:
         """Make the gradient of `partition` zero; over when this returns."""
+        self.called.add("zero_gradient")
         self.gradients[partition].fill(0.0)
 
     def publish(self) -> None:
         """Declare what is on disk to be the new state: from here on it is what a crash leaves."""
+        self.called.add("publish")
         self.published = [state.copy() for state in self.disk]
 
     # --- for `reveal` ---------------------------------------------------------------------------------------------
@@ -145,18 +148,22 @@ class Revealed:
         return f"With {late} as late as the program allows: {self.fault}."
 
 
-def reveal(program: Program, *, gradients_here: bool = True) -> Revealed:
+def reveal(program: Program, *, gradients_here: bool = True, must: Collection[str] = ()) -> Revealed:
     """Run `program` once for every choice of kinds that are late, fewest first, and say where it first goes wrong.
 
-    `gradients_here`: False for a program that has to `fetch` gradients. What the program raises is raised.
+    `gradients_here`: False for a program that has to `fetch` gradients. `must`: "publish" or "zero_gradient", where a program
+    that leaves it out does not do its step. What the program raises is raised.
     """
     for count in range(len(KINDS) + 1):
         for held_back in itertools.combinations(KINDS, count):
             for backwards in (False, True):
                 bench = Bench(held_back, gradients_here=gradients_here)
-                program(bench)
-                bench.end(backwards)
-                fault = bench.fault()
+                try:
+                    program(bench)
+                finally:
+                    bench.end(backwards)  # also after an error: a thread that nobody lets end would stay
+                missing = [name for name in must if name not in bench.called]
+                fault = f"it never calls {missing[0]}()" if missing else bench.fault()
                 if fault is not None:
                     return Revealed(fault, held_back)
     return Revealed(None)

@@ -89,3 +89,29 @@ def test_what_was_there_before_is_no_excuse():
 
     found = reveal(reads_again)
     assert found.held_back == ("read",) and "nan" in found.fault
+
+
+@pytest.mark.parametrize("race", [race for race in RACES if race.must], ids=lambda race: race.name)
+def test_to_leave_out_what_races_is_no_fix(race):
+    def left_out(bench):
+        setattr(bench, race.must[0], lambda *arguments: None)
+        race.fixed(bench)
+
+    assert reveal(left_out, race).fault == f"it never calls {race.must[0]}()"
+    assert reveal(left_out).fault is None
+
+
+def test_a_program_that_raises_leaves_no_thread():
+    def stops(bench):
+        bench.read(0, 0)
+        raise RuntimeError("of the learner")
+
+    before = threading.active_count()
+    with pytest.raises(RuntimeError, match="of the learner"):
+        reveal_late(stops)
+    assert threading.active_count() == before
+
+
+def reveal_late(program):
+    """With reads late at once, where `reveal` would come to them later."""
+    reveal(lambda bench: program(bench) if "read" in bench.held_back else RACES[0].fixed(bench))
