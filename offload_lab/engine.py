@@ -91,6 +91,7 @@ class Engine:
                 keeps_weights=policy.keeps_weights,
                 chunk=max(BLOCK, policy.chunk_bytes // BLOCK * BLOCK),
             )
+            self.files.whose = self.whose
 
     # --- building -------------------------------------------------------------------------------------------------
 
@@ -165,7 +166,11 @@ class Engine:
         if self.closed is not None:
             raise RuntimeError(f"this optimizer is closed: {self.closed}. Build a new one to go on.")
         if self.failed is not None:
-            advice = 'build it again with existing="resume"' if self.policy.keeps_weights else "load your last checkpoint"
+            advice = (
+                'call rollback(), or build it again with existing="resume",'
+                if self.policy.keeps_weights
+                else "load your last checkpoint"
+            )
             raise RuntimeError(
                 f"this optimizer stopped after step {self.steps} because of: {self.failed}. The weights in memory may be "
                 f"partly of the step after it; {advice} to go on from a whole step."
@@ -186,6 +191,11 @@ class Engine:
     def wait(self) -> None:
         """Return when no step is under way. Raises, once, what stopped the one that was."""
         self.stepping.wait()
+
+    def whose(self, partition: int) -> str:
+        """What a partition holds, for messages."""
+        names = [self.tracked[number].name for number in self.layouts[partition].distinct]
+        return f"; it holds {', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
 
     def fields(self, part: Partition, record: np.ndarray) -> update.Fields:
         """Views of a record in the order in which the update loop takes them."""

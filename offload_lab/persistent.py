@@ -48,6 +48,16 @@ class PersistentOptimizer(Optimizer):
         self._engine.usable()
         return self._engine
 
+    def _reachable(self) -> Engine:
+        """The engine, which a step may have stopped, but nothing else."""
+        if self._engine is None or self._engine.failed is None:
+            return self._usable()
+        failure, self._engine.failed = self._engine.failed, None
+        try:
+            return self._usable()
+        finally:
+            self._engine.failed = failure
+
     def _named(self) -> list[tuple[str, torch.Tensor]]:
         """Every parameter in order, with the name that messages use."""
         return [
@@ -157,11 +167,17 @@ class PersistentOptimizer(Optimizer):
 
     def rollback(self) -> None:
         """Go back to the published step before the present one, weights and settings included (disk tier with a durability
-        other than "checkpoint"). The directory holds that step afterwards. Raises RuntimeError where there is none."""
-        engine = self._usable()
+        other than "checkpoint"). The directory holds that step afterwards. Raises RuntimeError where there is none.
+
+        After a step that failed (a full disk, say) this goes back to the last published step, and the optimizer can be used
+        again."""
+        engine = self._reachable()
         if engine.stepping.backward is not None:
             engine.stepping.backward.discard()
-        self.wait()
+        if engine.failed is None:
+            self.wait()
+        else:  # it is known what stopped it
+            engine.stepping.settle()
         self._apply_groups(uninterrupted(lambda: checkpoint.rollback(engine)))
 
     def publish(self) -> None:

@@ -86,9 +86,10 @@ class OffloadPolicy:
     on close. A number N: after every Nth step, and on close; the steps between write no weights and nothing that stays in
     RAM. "checkpoint": the files are scratch space, removed on close; save `state_dict()` yourself."""
 
-    existing: Literal["replace", "resume", "refuse"] = "replace"
+    existing: Literal["replace", "resume", "previous", "refuse"] = "replace"
     """What to do when the directory holds an earlier run: start over (warns and names the step given up), take it up
-    where it stopped, or raise FileExistsError."""
+    where it stopped, or at the published step before that ("previous", for a newest one that was damaged), or raise
+    FileExistsError."""
 
     kernel: Literal["auto", "numba", "torch"] = "auto"
     """Which update loops run. "auto": those compiled by numba, else torch's operations (`stats()["kernel"]` says which and
@@ -140,7 +141,7 @@ class OffloadPolicy:
         self._one_of("state_dtype", "float32", "bfloat16", "int8")
         if isinstance(self.durability, bool) or not (isinstance(self.durability, int) and self.durability >= 1):
             self._one_of("durability", "step", "checkpoint")
-        self._one_of("existing", "replace", "resume", "refuse")
+        self._one_of("existing", "replace", "resume", "previous", "refuse")
         for name, least in (("depth", 2), ("io_threads", 1)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -177,10 +178,10 @@ class OffloadPolicy:
             return
         if self.directory is None:
             raise ValueError('OffloadPolicy(tier="disk") needs directory=…, a folder on the disk that shall be used')
-        if self.durability == "checkpoint" and self.existing == "resume":
+        if self.durability == "checkpoint" and self.existing in ("resume", "previous"):
             raise ValueError(
-                'OffloadPolicy(durability="checkpoint", existing="resume") contradicts itself: scratch files are removed '
-                'on close and cannot be taken up again. Use durability="step", or load a state_dict().'
+                f'OffloadPolicy(durability="checkpoint", existing={self.existing!r}) contradicts itself: scratch files are '
+                'removed on close and cannot be taken up again. Use durability="step", or load a state_dict().'
             )
         object.__setattr__(self, "directory", Path(self.directory))
 

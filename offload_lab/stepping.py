@@ -180,18 +180,23 @@ class Stepping:
 
     def wait(self) -> None:
         """Return when no step is under way. Raises, once, what stopped the one that was."""
+        error = self.settle()
+        if error is not None:
+            raise error
+
+    def settle(self) -> BaseException | None:
+        """Return when no step is under way: what stopped the one that was, once, if something did."""
         job = self._underway
         if job is None:
-            return
+            return None
         if job.thread is not None and job.thread is not threading.current_thread():
             job.thread.join()
         self._underway = None
         _running.discard(self)
         for number in job.views:
-            with contextlib.suppress(RuntimeError):  # the same error for each; it is raised once, below
+            with contextlib.suppress(RuntimeError):  # the same error for each; it is told once, below
                 pending.settle(self.engine.tracked[number].parameter)
-        if job.error is not None:
-            raise job.error
+        return job.error
 
 
 def _before_fork() -> None:

@@ -74,6 +74,8 @@ class StateFiles:
         self._sums: list[list[int] | None] = []
         self._fresh: dict[int, list[int]] = {}  # what has been written to the other slot and does not count yet
         self._layout: tuple[int, str] | None = None
+        self.whose: Callable[[int], str] = lambda partition: ""
+        """What to say of a partition beside its number, in messages."""
         self.published: Generation | None = None
         self.previous: Generation | None = None
         """The generation before the published one, until something is written over it."""
@@ -88,7 +90,7 @@ class StateFiles:
     def _earlier(self, existing: str) -> Manifest | None:
         """The manifest to resume from, or None for a start from nothing (with the earlier files gone)."""
         path = self.directory / MANIFEST
-        if existing == "resume":
+        if existing in ("resume", "previous"):
             return load(path)
         if path.exists():
             try:
@@ -181,7 +183,8 @@ class StateFiles:
                 raise StorageError(
                     errno.EIO,
                     f"partition {partition} was damaged: {length:,} bytes at byte {where:,} of {str(self.state_path)!r} are "
-                    "not what was written there. Restore both files from a copy, or start over and load a checkpoint.",
+                    f"not what was written there{self.whose(partition)}. Restore both files from a copy, or start over and "
+                    "load a checkpoint.",
                 )
 
     def write(self, partition: int, data: np.ndarray, start: int = 0) -> None:
