@@ -85,7 +85,7 @@ class Engine:
         self.files: StateFiles | None = None
         if policy.tier == "disk":
             self.files = StateFiles(
-                directory_of_rank(policy.directory),
+                [directory_of_rank(directory) for directory in policy.directories],
                 existing=policy.existing,
                 direct=policy.direct_io,
                 keeps_weights=policy.keeps_weights,

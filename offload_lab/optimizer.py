@@ -83,8 +83,8 @@ class OffloadAdam(PersistentOptimizer):
                 'OffloadPolicy(tier="disk", directory=…, ram_budget=…) and give the groups that stay in RAM tier="ram"'
             )
         check_overlap(self._named())
-        if policy.directory is not None:
-            self._take_over(sharded.directory_of_rank(policy.directory))
+        for directory in policy.directories:
+            self._take_over(sharded.directory_of_rank(directory))
         myself = weakref.ref(self)  # the engine must not keep the optimizer alive, or it would never be collected
         engine = Engine(policy, lambda: myself()._describe_groups())
         try:
@@ -102,7 +102,8 @@ class OffloadAdam(PersistentOptimizer):
         # Closes when the optimizer is collected, and at the end of the process, without keeping the optimizer alive.
         weakref.finalize(self, engine.close, "it was garbage-collected")
         if engine.files is not None:
-            _live[str(engine.files.directory)] = self
+            for directory in engine.files.directories:
+                _live[str(directory)] = self
 
     # --- construction ---------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from offload_lab import checkpoint, saving, sharded
 from offload_lab.engine import Engine
 from offload_lab.entries import Zeros, in_memory
 from offload_lab.pipeline import uninterrupted
-from offload_lab.policy import OffloadPolicy
+from offload_lab.policy import Directory, OffloadPolicy
 from offload_lab.storage.files import MANIFEST, holds_a_run
 
 _SETTINGS = ("lr", "betas", "eps", "weight_decay", "maximize")
@@ -187,13 +187,17 @@ class PersistentOptimizer(Optimizer):
         uninterrupted(engine.stepping.execution.publish_rest)
 
     @classmethod
-    def resume(cls, directory: str | os.PathLike[str], params: Iterable[Any], **options: Any) -> Self:
+    def resume(cls, directory: Directory, params: Iterable[Any], **options: Any) -> Self:
         """The optimizer whose state is in `directory`, over `params`, which get their weights of then.
 
-        `options` are those of the constructor; a policy in `offload=` is taken with this directory and existing="resume".
+        `options` are those of the constructor; a policy in `offload=` is taken with this directory and existing="resume"
+        (or "previous", if it says so). Of several directories the first is enough, as long as the others are where they were.
         Raises FileNotFoundError where the directory holds no run.
         """
-        if not holds_a_run(directory):
-            raise FileNotFoundError(f"{str(directory)!r} holds no optimizer state to resume (no {MANIFEST})")
         policy = options.pop("offload", None) or OffloadPolicy(tier="disk", directory=directory)
-        return cls(params, offload=replace(policy, tier="disk", directory=directory, existing="resume"), **options)
+        existing = "previous" if policy.existing == "previous" else "resume"
+        policy = replace(policy, tier="disk", directory=directory, existing=existing)
+        first = policy.directories[0]
+        if not holds_a_run(sharded.directory_of_rank(first)):
+            raise FileNotFoundError(f"{str(first)!r} holds no optimizer state to resume (no {MANIFEST})")
+        return cls(params, offload=policy, **options)

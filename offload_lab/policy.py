@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     import torch
+
+Directory = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 _UNITS = {"": 1, "B": 1} | {
     prefix + unit: base**power for power, prefix in enumerate("KMGT", start=1) for unit, base in (("B", 1000), ("iB", 1024))
@@ -43,8 +45,9 @@ class OffloadPolicy:
     tier: Literal["ram", "disk"] = "ram"
     """"ram": all state in memory. "disk": in files, streamed through a few buffers."""
 
-    directory: str | os.PathLike[str] | None = None
-    """Where the files of the disk tier live; made when missing. One optimizer a directory. Needed by, and only by, "disk"."""
+    directory: Directory | None = None
+    """Where the files of the disk tier live; made when missing. One optimizer a directory. Needed by, and only by, "disk".
+    Several, on disks of their own: the state is striped over them in proportion to their measured speed."""
 
     ram_budget: int | str | None = None
     """Most bytes of RAM that state and buffers may take ("300MiB" or an int). The disk tier keeps as many partitions in
@@ -111,7 +114,7 @@ class OffloadPolicy:
         cls,
         parameters: Iterable[torch.Tensor],
         *,
-        directory: str | os.PathLike[str] | None = None,
+        directory: Directory | None = None,
         ram_budget: int | str | None = None,
         durability: Literal["step", "checkpoint"] = "step",
         seconds: float = 30.0,
@@ -183,7 +186,21 @@ class OffloadPolicy:
                 f'OffloadPolicy(durability="checkpoint", existing={self.existing!r}) contradicts itself: scratch files are '
                 'removed on close and cannot be taken up again. Use durability="step", or load a state_dict().'
             )
-        object.__setattr__(self, "directory", Path(self.directory))
+        given = self.directory
+        listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+        if not listed or not all(isinstance(entry, (str, os.PathLike)) for entry in listed):
+            raise ValueError(f"OffloadPolicy(directory={given!r}): a path, or several, are needed")
+        paths = tuple(map(Path, listed))
+        if len({os.path.realpath(path) for path in paths}) < len(paths):
+            raise ValueError(f"OffloadPolicy(directory={given!r}): the same directory is named twice")
+        object.__setattr__(self, "directory", paths[0] if len(paths) == 1 else paths)
+
+    @property
+    def directories(self) -> tuple[Path, ...]:
+        """`directory` as a tuple, whether it is one, several or none."""
+        if self.directory is None:
+            return ()
+        return self.directory if isinstance(self.directory, tuple) else (Path(self.directory),)
 
     @property
     def publish_every(self) -> int | None:

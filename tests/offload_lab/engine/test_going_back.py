@@ -96,8 +96,7 @@ def test_while_the_disk_still_refuses_going_back_changes_nothing(model, train, a
 def spoil(directory, optimizer, generation, partition):
     """Flip a byte of a partition's state in a generation, after the optimizer is closed."""
     files = optimizer._engine.files
-    place = files._places[partition]
-    at = place.offset + generation.slots[partition] * place.nbytes + 3
+    _, at = files.where(partition, generation.slots[partition], 3)
     optimizer.close()
     with open(directory / "offload.state", "r+b") as file:
         file.seek(at)
@@ -143,9 +142,9 @@ def test_where_both_are_damaged_neither_is_offered(three_steps, model, disk, tmp
     files = optimizer._engine.files
     newest, older = files.published, files.previous
     spoil(tmp_path / "state", optimizer, newest, 1)
-    place = files._places[4]
+    _, at = files.where(4, older.slots[4])
     with open(tmp_path / "state" / "offload.state", "r+b") as file:
-        file.seek(place.offset + older.slots[4] * place.nbytes)
+        file.seek(at)
         file.write(b"\xff\xfe\xfd")
     other = model(torch.bfloat16, seed=1)
     before = (tmp_path / "state" / "offload.json").read_bytes()
