@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from offload_lab import checkpoint, gradients, pending, update
-from offload_lab.devices import HostView
+from offload_lab.devices import Views
 from offload_lab.job import Job
 
 if TYPE_CHECKING:
@@ -134,12 +134,13 @@ class BackwardUpdates:
         job = Job(engine.steps + 1, order, len(engine.tracked), engine.describe_groups())
         held = {index: engine.layouts[index].distinct for index in order}
         job.expect(held)
+        engine.reserve_staging(order, False)
         grouped = {number for number, _ in settings}
         expected = {n for n, t in enumerate(engine.tracked) if t.parameter.requires_grad and t.parts and n in grouped}
         job.await_gradients_of(held, expected)
         for number, tracked in enumerate(engine.tracked):
             if tracked.parts and number not in expected:  # it shares a partition, and is written to disk with the others
-                job.put({number: HostView(tracked.parameter, None)})
+                job.put({number: Views().of(tracked.parameter, None)})
         self._open = Speculation(job, self._stepping.execution.begin(job), settings)
 
     def _add(self, speculation: Speculation, number: int, gradient: torch.Tensor | None) -> None:
@@ -147,7 +148,7 @@ class BackwardUpdates:
         parameter = tracked.parameter
         if gradient is not None:
             gradients.check_gradient(gradient, tracked.name)
-        views = {number: HostView(parameter, gradient)}
+        views = {number: Views().of(parameter, gradient)}
         if gradients.not_finite(views, self._engine.kernel, 1):
             speculation.culprits.append(number)
             return  # its partitions are never updated: the step will be taken back

@@ -11,8 +11,9 @@ from offload_lab import pipeline, schedule
 from offload_lab.devices import HostView
 from offload_lab.halves import write_mirror
 from offload_lab.job import Job
-from offload_lab.partition import Partition
+from offload_lab.partition import WEIGHT_BYTES, Partition
 from offload_lab.schedule import Item, Task, in_order
+from offload_lab.staging import SLABS
 from offload_lab.storage.direct_io import StorageError
 
 if TYPE_CHECKING:
@@ -50,15 +51,17 @@ class Execution:
 
     def begin(self, job: Job) -> pipeline.Run:
         """Start the job, whose updates wait for their gradients. `carry_out` ends it."""
-        items = [self._item(index, self._publishing(job.step)) for index in job.active]
+        items = [self._item(index, self._publishing(job.step), job) for index in job.active]
         self._count_needed(items, job)
         self.engine.records.cache.forget()
-        return self._pipeline(schedule.step(items, self.engine.records.cache, gradients=True), job, job.active).start()
+        tasks = schedule.step(items, self.engine.records.cache, gradients=True, slabs=SLABS)
+        return self._pipeline(tasks, job, job.active).start()
 
     def _run(self, job: Job, partitions: list[int]) -> None:
-        items = [self._item(index, self._publishing(job.step)) for index in partitions]
+        items = [self._item(index, self._publishing(job.step), job) for index in partitions]
         following = in_order(job.active, self.engine.policy.order, job.step)
-        tasks = schedule.step(items, self.engine.records.cache, following=following, write_back=self.write_back)
+        cache = self.engine.records.cache
+        tasks = schedule.step(items, cache, following=following, write_back=self.write_back, slabs=SLABS)
         self._pipeline(tasks, job, partitions).here()
         self._count_needed(items, job)
         if self.engine.policy.order == "forward" and self.engine.policy.residency in ("pinned", "none"):
@@ -78,7 +81,7 @@ class Execution:
         slices = engine.threads if elements > _SMALL else 1
 
         def ended(task: Task) -> None:
-            if task.kind == "update":
+            if task.kind == ("update" if task.slab is None else "send"):
                 job.updated(engine.layouts[task.partition].distinct)
             elif task.kind == "write" and not engine.policy.keeps_weights:
                 engine.files.turn([task.partition])  # scratch: nothing is published, the newest counts
@@ -87,7 +90,8 @@ class Execution:
                 engine.bytes_written += task.nbytes if task.kind == "write" else 0
 
         io = engine.policy.io_threads
-        widths = {"backward": 1, "cpu": slices, "disk-read": io, "disk-write": io}
+        links = {"device-to-host": 1, "host-to-device": 1}
+        widths = {"backward": 1, "cpu": slices, "disk-read": io, "disk-write": io, **links}
         return pipeline.Run(tasks, lambda task: self._pieces(task, job, slices), widths, engine.trace, ended)
 
     def read_ahead(self, job: Job) -> None:
@@ -101,7 +105,7 @@ class Execution:
         except StorageError:  # the step, which is over, had no part in it; the next one reads again and meets it
             self.engine.records.cache.forget()
 
-    def _item(self, index: int, publishing: bool) -> Item:
+    def _item(self, index: int, publishing: bool, job: Job | None = None) -> Item:
         engine, part = self.engine, self.engine.partitions[index]
         resident, files = index in engine.records.resident, engine.files
         if files is None or (resident and not publishing):
@@ -109,7 +113,16 @@ class Execution:
         else:
             written = engine.record_bytes(part) if publishing else part.state_bytes
         stored = files is not None and (files.slots[index] is not None or index in engine.records.cache.debts())
-        return Item(index, part.state_bytes if stored and not resident else 0, written, resident)
+        read = part.state_bytes if stored and not resident else 0
+        return Item(index, read, written, resident, *self._over_the_link(part, job))
+
+    def _over_the_link(self, part: Partition, job: Job | None) -> tuple[int, int]:
+        """Bytes of a partition to bring from the accelerator before its update, and to carry there after it."""
+        linked = [span for span in part.spans if self.engine.link_of(span.parameter) is not None] if job is not None else []
+        size = WEIGHT_BYTES[part.dtype] or 2  # a float16 record has no weight but the master
+        wide = self.engine.policy.gradients == "float32"
+        sent = size * sum(span.length for span in linked)
+        return sent + (4 if wide else size) * sum(span.length for span in linked), sent
 
     @property
     def write_back(self) -> bool:
@@ -121,10 +134,14 @@ class Execution:
         part = self.engine.partitions[task.partition]
         if task.kind == "gradient":
             return [lambda: job.wait_for_gradients(part.index)]
+        if task.slab is not None and task.kind != "update":
+            move = self.engine.staging.fetch if task.kind == "fetch" else self.engine.staging.send
+            return [lambda: move(task.slab, part, job)]
         record = self.engine.records.resident[part.index] if task.buffer is None else self.engine.records.buffers[task.buffer]
         if task.kind == "update":
             layout = self.engine.layouts[part.index]
-            return layout.pieces(record, job, slices, self._publishing(job.step), self.engine.kernel)
+            staged = None if task.slab is None else self.engine.staging.staged(task.slab, part, job)
+            return layout.pieces(record, job, slices, self._publishing(job.step), self.engine.kernel, staged)
         if task.kind == "read" and task.nbytes == 0:  # never written: its state is all zero
             return [lambda: record[: part.state_bytes].fill(0)]
         transfer = self.engine.files.read if task.kind == "read" else self.engine.files.write

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from offload_lab.partition import BLOCK
+from offload_lab.saving import MARK
 from offload_lab.storage.checksum import checksum
 from offload_lab.storage.direct_io import StorageError
 from offload_lab.storage.folders import LOCK, MANIFEST, PART, STATE
@@ -154,7 +155,8 @@ def leftovers(directory: Path) -> dict[Path, int]:
             others = manifest.directories[1:] if manifest is not None else []
             folders += [Path(other) for other in others if Path(other).is_dir() and Path(other) not in folders]
     for folder in folders:
-        mine = [folder / name for name in OURS if (folder / name).is_file()]
+        saving = MARK in folder.name and folder.name.startswith(".")  # all that is in there is ours
+        mine = list(folder.iterdir()) if saving else [folder / name for name in OURS if (folder / name).is_file()]
         if mine and holder(folder / LOCK) is None:
             result |= {path: max(path.stat().st_blocks * 512, BLOCK if path.stat().st_size else 0) for path in mine}
     return result
@@ -166,8 +168,11 @@ def clean(directory: Path) -> tuple[int, int]:
     found = leftovers(directory)
     for folder in dict.fromkeys(path.parent for path in found):
         lock = DirectoryLock(folder / LOCK)
-        for path in sorted((p for p in found if p.parent == folder), key=lambda path: OURS.index(path.name)):
+        order = {name: place for place, name in enumerate(OURS)}
+        for path in sorted((p for p in found if p.parent == folder), key=lambda path: order.get(path.name, -1)):
             path.unlink(missing_ok=True)
         (folder / LOCK).unlink(missing_ok=True)
         lock.close()
+        if MARK in folder.name:
+            folder.rmdir()
     return len(found), sum(found.values())

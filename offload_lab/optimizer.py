@@ -131,7 +131,7 @@ class OffloadAdam(PersistentOptimizer):
         """Every parameter in order as the engine follows it: with its name, whether its group is of amsgrad, and its tier."""
         groups = [group for group in self.param_groups for _ in group["params"]]
         return [
-            (parameter, name, bool(group["amsgrad"]), group.get("tier"))
+            (parameter, name, bool(group["amsgrad"]), "ram" if group.get("tier") == "device" else group.get("tier"))
             for (name, parameter), group in zip(self._named(), groups, strict=True)
         ]
 

@@ -121,7 +121,7 @@ class PersistentOptimizer(Optimizer):
         at `path` is replaced in one step; after an error it is still there. `torch.optim.AdamW` loads the file, too."""
         target = Path(path)
         with saving.Scratch(target) as scratch:
-            saving.write(self._packed(scratch.zeros), target)
+            scratch.write(self._packed(scratch.zeros))
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """`load_state_dict` of a file of `save` or of `torch.save`, of which no more is in memory than is being looked at."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from offload_lab import gradients, pending, sharded, update
-from offload_lab.devices import HostView
+from offload_lab.devices import View, Views
 from offload_lab.execution import Execution
 from offload_lab.job import Job
 from offload_lab.schedule import in_order
@@ -51,7 +51,8 @@ class Stepping:
                 return skipped
         self.wait()
         empty: list[Tracked] = []
-        views: dict[int, HostView] = {}
+        views: dict[int, View] = {}
+        made = Views()
         groups: dict[int, dict] = {}
         everything = self.engine.tracked
         for number, group in settings:
@@ -76,7 +77,7 @@ class Stepping:
                 )
             if tracked.sharded:
                 parameter, gradient = tracked.local, local(gradient)
-            views[number] = HostView(parameter, gradient)
+            views[number] = made.of(parameter, gradient)
             groups[number] = group
         culprits = gradients.not_finite(views, self.engine.kernel, self.engine.threads)
         if sharded.somewhere(bool(culprits), (tracked.parameter for tracked in everything)):
@@ -122,13 +123,15 @@ class Stepping:
             )
         return True
 
-    def _job(self, views: dict[int, HostView], groups: dict[int, dict], decoupled: bool, deferring: bool) -> Job:
+    def _job(self, views: dict[int, View], groups: dict[int, dict], decoupled: bool, deferring: bool) -> Job:
         """The step as a job, and booked as done: counts, and version counters (ours, so that autograd sees the change)."""
         engine = self.engine
         active = {index for number in views for index in engine.tracked[number].parts}
         missing = {number for index in active for number in engine.layouts[index].distinct}.difference(views)
+        made = Views()
         for number in missing:  # it has no gradient, but its weight is written to disk with the others
-            views[number] = HostView(engine.tracked[number].local, None)
+            views[number] = made.of(engine.tracked[number].local, None)
+        engine.reserve_staging(sorted(active), any(view.wide for view in views.values()))
         settings = engine.describe_groups() if engine.policy.keeps_weights else []
         order = in_order(active, engine.policy.order, engine.steps)
         job = Job(engine.steps + 1, order, len(engine.tracked), settings)
