@@ -68,11 +68,12 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
     if chosen.json:
         print(json.dumps(result))
     else:
+        losses = result["losses"]
         print(
-            f"{result['parameters']:,} bfloat16 parameters; AdamW would take {result['adamw_bytes']:,} bytes, the limit is half "
-            f"of that\n{len(result['losses'])} steps, loss {result['losses'][0]:.3f} to {result['losses'][-1]:.3f}, peak resident "
-            f"{result['peak_resident_bytes']:,} bytes, last step {result['stats']['seconds']:.2f} s"
+            f"{result['parameters']:,} bfloat16 parameters; AdamW would take {result['adamw_bytes']:,} bytes, half are allowed"
         )
+        print(f"{len(losses)} steps, loss {losses[0]:.3f} to {losses[-1]:.3f}, last step {result['stats']['seconds']:.2f} s")
+        print(f"peak resident {result['peak_resident_bytes']:,} bytes")
     return result
 
 
