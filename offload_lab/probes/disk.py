@@ -20,7 +20,9 @@ from offload_lab.storage.direct_io import BlockFile, StorageError
 from offload_lab.storage.memory import Slab
 
 Say = Callable[[str], None]
-_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Reasons for which a file can be no longer; the disk itself works."""
+_WRITTEN = 4 << 30  # bytes after which a writing phase ends once it has been through the file: disks wear
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,12 @@ class Seen:
 
 @dataclass(frozen=True)
 class Found:
-    """What was seen, the smallest file first; whether it was past the page cache; why no larger file was tried, if so."""
+    """What was seen, the smallest file first; whether it was past the page cache; the bytes that were written in all; why no
+    larger file was tried, if so."""
 
     seen: tuple[Seen, ...]
     direct: bool
+    written: int
     cut_short: str = ""
 
 
@@ -69,6 +73,7 @@ class Traffic:
 
     def __init__(self, file: BlockFile, chunk: int, threads: int) -> None:
         self.file, self.chunk, self._threads = file, chunk, threads
+        self.written = 0
         self._slabs = [Slab(chunk) for _ in range(2 * threads)]
         random = np.random.default_rng(0)
         for slab in self._slabs:  # not zeros, which some disks and file systems do not even store
@@ -103,6 +108,7 @@ class Traffic:
             for thread in threads:
                 if thread.ident is not None:
                     thread.join()
+            self.written += turn.given.get("write", 0) * self.chunk
         if turn.error is not None:
             raise turn.error
         if "write" in directions:
@@ -121,7 +127,7 @@ class _Turn:
     """Which chunk is next in each direction. Neither gets ahead of the other by more than `lead`, so that half is reads."""
 
     def __init__(self, directions: tuple[str, ...], chunks: int, passes: float, seconds: float, lead: int) -> None:
-        self._given = dict.fromkeys(directions, 0)
+        self.given = dict.fromkeys(directions, 0)
         self._chunks, self._most, self._lead = chunks, chunks * passes, lead
         self._deadline = time.perf_counter() + seconds
         self._changed = threading.Condition()
@@ -130,26 +136,26 @@ class _Turn:
 
     @property
     def total(self) -> int:
-        return sum(self._given.values())
+        return sum(self.given.values())
 
     def next(self, direction: str) -> int | None:
         with self._changed:
-            while not self._over(direction) and self._given[direction] - min(self._given.values()) >= self._lead:
+            while not self._over(direction) and self.given[direction] - min(self.given.values()) >= self._lead:
                 self._changed.wait()
             if self._over(direction):
                 self._ended = True
                 self._changed.notify_all()
                 return None
-            number = self._given[direction]
-            self._given[direction] += 1
+            number = self.given[direction]
+            self.given[direction] += 1
             self._changed.notify_all()
         # Writers begin half way, so that nobody reads what is just being written.
-        return (number + (self._chunks // 2 if direction == "write" and len(self._given) > 1 else 0)) % self._chunks
+        return (number + (self._chunks // 2 if direction == "write" and len(self.given) > 1 else 0)) % self._chunks
 
     def _over(self, direction: str) -> bool:
         if self._ended:
             return True
-        given = self._given[direction]
+        given = self.given[direction]
         return given >= 1 and (given >= self._most or time.perf_counter() >= self._deadline)
 
     def end(self, error: BaseException | None = None) -> None:
@@ -184,9 +190,9 @@ def probe(
 def _sizes(traffic: Traffic, first: int, most: int, seconds: float, say: Say) -> Found:
     direct = traffic.file.direct
     seen = [_at(traffic, first, 0.2 * seconds, say)]
-    # One pass to fill the file, then one each for the three figures: s/w + s/r + s/w + s/m seconds for s bytes.
-    rate = 1 / (2 / seen[0].write + 1 / seen[0].read + 1 / seen[0].mixed)
-    last = min(most, int(0.6 * seconds * rate)) // traffic.chunk * traffic.chunk
+    # As large as the slowest of the three can go through in its quarter of the time.
+    rate = min(seen[0].read, seen[0].write, seen[0].mixed)
+    last = min(most, int(0.6 * seconds / 4 * rate)) // traffic.chunk * traffic.chunk
     sizes = [(last, 0.6)] if last > first else []
     if last > 8 * first:
         sizes.insert(0, (int((first * last) ** 0.5) // traffic.chunk * traffic.chunk, 0.2))
@@ -194,11 +200,13 @@ def _sizes(traffic: Traffic, first: int, most: int, seconds: float, say: Say) ->
         try:
             seen.append(_at(traffic, size, share * seconds, say))
         except StorageError as error:
-            if error.errno not in _FULL:
+            if error.errno not in FULL:
                 raise
             # A quota, or somebody else took the space: what was seen so far stands.
-            return Found(tuple(seen), direct, f"no file larger than {seen[-1].touched:,} bytes: {error.strerror}")
-    return Found(tuple(seen), direct)
+            return Found(
+                tuple(seen), direct, traffic.written, f"no file larger than {seen[-1].touched:,} bytes: {error.strerror}"
+            )
+    return Found(tuple(seen), direct, traffic.written)
 
 
 def _at(traffic: Traffic, size: int, seconds: float, say: Say) -> Seen:
@@ -208,11 +216,11 @@ def _at(traffic: Traffic, size: int, seconds: float, say: Say) -> Seen:
     # Reserved blocks that were never written read as zeros without the disk: what is measured is written first.
     filled, _ = traffic.run("write", touched=size, seconds=seconds / 2, passes=1)
     size = min(size, filled)
-    # Through the page cache a second pass would read from memory.
-    passes = float("inf") if traffic.file.direct else 1.0
     rates = {}
     for name, directions in (("read", ("read",)), ("write", ("write",)), ("mixed", ("read", "write"))):
+        passes = max(1.0, _WRITTEN / size) if "write" in directions else float("inf")
         if not traffic.file.direct:
+            passes = 1.0  # a second one would read from memory
             traffic.file.sync()
             traffic.file.drop_cached()
         moved, taken = traffic.run(*directions, touched=size, seconds=seconds / 4, passes=passes)
