@@ -48,7 +48,10 @@ class Accelerator:
             most = int(torch.mps.recommended_max_memory())
             return most - int(torch.mps.driver_allocated_memory()), most
         ask = getattr(self._module, "mem_get_info", None)
-        return None if ask is None else tuple(map(int, ask()))
+        if ask is None:
+            return None
+        free, total = ask()
+        return int(free), int(total)
 
     @property
     def unified(self) -> bool:

@@ -85,7 +85,7 @@ class Traffic:
 
     def run(self, *directions: str, touched: int, seconds: float, passes: float = float("inf")) -> tuple[int, float]:
         """Move the first `touched` bytes in "read", "write" or both, in a circle, for `seconds` or `passes` of each, whichever
-        ends first; at least one chunk each. Returns (bytes, seconds); what was written is flushed within them.
+        ends first; at least one chunk. Returns (bytes, seconds); what was written is flushed within them.
 
         Raises StorageError of the first transfer that fails; all threads have ended then.
         """
