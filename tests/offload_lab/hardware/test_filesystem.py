@@ -36,14 +36,14 @@ def test_a_kind_has_a_nature(tmp_path, fstype, device, nature):
 
 
 def test_the_deepest_mount_counts_and_of_several_there_the_last(tmp_path):
-    deep = tmp_path / "a" / "b"
+    deep = tmp_path / "a" / "bc"
     deep.mkdir(parents=True)
     table = [
         Mount(str(tmp_path / "a"), "nfs", "server:/"),
         Mount("/", "ext4", "/dev/vda"),
         Mount(str(tmp_path), "xfs", "/dev/sda"),
         Mount(str(tmp_path / "a"), "tmpfs", "tmpfs"),  # over the first
-        Mount(str(tmp_path) + "/a/bc", "overlay", "overlay"),  # begins with the same letters, and is no folder above
+        Mount(str(tmp_path) + "/a/b", "overlay", "overlay"),  # begins with the same letters, and is no folder above
     ]
     assert filesystem_of(deep, table).kind == "tmpfs"
     assert filesystem_of(tmp_path, table).kind == "xfs"
