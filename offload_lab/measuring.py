@@ -227,7 +227,7 @@ def _falling(seen: tuple[disk.Seen, ...], name: str, path: str) -> list[str]:
         return []
     return [
         f"{path!r}: {name} bandwidth falls from {before / 1e9:.2f} GB/s on {_size(first.touched)} to {after / 1e9:.2f} GB/s on "
-        f"{_size(last.touched)}: a cache in front of the disk. Larger states may get less still"
+        f"{_size(last.touched)}: a cache in front of the disk, or others who use it. Larger states may get less still"
     ]
 
 
