@@ -134,14 +134,19 @@ class BackwardUpdates:
         job = Job(engine.steps + 1, order, len(engine.tracked), engine.describe_groups())
         held = {index: engine.layouts[index].distinct for index in order}
         job.expect(held)
-        engine.reserve_staging(order, False)
         grouped = {number for number, _ in settings}
         expected = {n for n, t in enumerate(engine.tracked) if t.parameter.requires_grad and t.parts and n in grouped}
         job.await_gradients_of(held, expected)
         for number, tracked in enumerate(engine.tracked):
             if tracked.parts and number not in expected:  # it shares a partition, and is written to disk with the others
                 job.put({number: Views().of(tracked.parameter, None)})
-        self._open = Speculation(job, self._stepping.execution.begin(job), settings)
+        execution = self._stepping.execution
+        execution.linked = any(
+            engine.link_of(number) is not None for number, tracked in enumerate(engine.tracked) if tracked.parts
+        )
+        if execution.linked:
+            engine.reserve_staging(order, False)
+        self._open = Speculation(job, execution.begin(job), settings)
 
     def _add(self, speculation: Speculation, number: int, gradient: torch.Tensor | None) -> None:
         tracked, job = self._engine.tracked[number], speculation.job

@@ -7,7 +7,7 @@ partition whose next use is furthest away is optimal (Belady 1966, "A study of r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 Choice = Callable[[Sequence[int], Callable[[int], int]], int]
@@ -72,6 +72,14 @@ class Cache:
 
     def holds(self, partition: int) -> int | None:
         return self._held.get(partition)
+
+    def held(self) -> dict[int, int]:
+        """Partition -> the buffer that holds it, least recently used first."""
+        return dict(self._held)
+
+    def take_over(self, held: Mapping[int, int], owed: Mapping[int, int]) -> None:
+        """From now on hold what `held` says (as `held()` gives it), of which `owed` bytes are not written."""
+        self._held, self._owed = dict(held), dict(owed)
 
     def forget(self) -> None:
         """Hold nothing: the buffers were used for something else, or the files were changed. Debts are given up, too."""

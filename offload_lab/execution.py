@@ -15,9 +15,14 @@ from offload_lab.partition import WEIGHT_BYTES, Partition
 from offload_lab.schedule import Item, Task, in_order
 from offload_lab.staging import SLABS
 from offload_lab.storage.direct_io import StorageError
+from offload_lab.validation import Ending, ScheduleError, validate
+from offload_lab.work import Work
 
 if TYPE_CHECKING:
     from offload_lab.engine import Engine
+
+Planned = tuple[list[Task], Ending]
+"""Tasks that were checked, and what the buffers hold when they have run."""
 
 _SMALL = 1 << 16  # elements below which a second thread costs more than it brings
 
@@ -29,6 +34,10 @@ class Execution:
         self.engine = engine
         self.last: tuple[float, float] | None = None
         """When the last step that was published began and ended, on the trace's clock."""
+        self.ran: list[Sequence[Task]] = []
+        """The tasks of the last step: of one list, or, where backward began the step, of what it began and of the rest."""
+        self.linked = False
+        """Whether the step under way has parameters on an accelerator."""
         self._counting = threading.Lock()
         self._unpublished: set[int] = set()  # partitions that have changed since the last step that was published
 
@@ -51,19 +60,57 @@ class Execution:
 
     def begin(self, job: Job) -> pipeline.Run:
         """Start the job, whose updates wait for their gradients. `carry_out` ends it."""
-        items = [self._item(index, self._publishing(job.step), job) for index in job.active]
-        self._count_needed(items, job)
         self.engine.records.cache.forget()
-        tasks = schedule.step(items, self.engine.records.cache, gradients=True, slabs=SLABS)
+        planned = self.plan(job.active, job.step, gradients=True)
+        if planned is None:
+            items = self._items(job.active, job.step)
+            tasks: Sequence[Task] = schedule.step(items, self.engine.records.cache, gradients=True, slabs=SLABS)
+        else:
+            tasks = planned[0]
+        self._count_needed(self._items(job.active, job.step), job)
+        self.ran = [tasks]
         return self._pipeline(tasks, job, job.active).start()
 
+    def plan(self, partitions: Sequence[int], step: int, *, gradients: bool = False) -> Planned | None:
+        """What the policy's schedule function makes of the step to state `step`, checked; None where there is no function.
+
+        Changes nothing. Raises ScheduleError, and whatever the function raises.
+        """
+        engine = self.engine
+        if engine.policy.schedule is None:
+            return None
+        if self.linked:
+            raise ScheduleError(
+                "OffloadPolicy(schedule=…) is for parameters in host memory, and some are on an accelerator; leave it out there"
+            )
+        work = Work(
+            tuple(self._items(partitions, step)),
+            len(engine.records.buffers),
+            step - 1,
+            engine.records.cache.held(),
+            {partition: nbytes for partition, (_, nbytes) in engine.records.cache.debts().items()},
+            engine.files is not None and not engine.policy.keeps_weights,
+            gradients,
+        )
+        tasks = engine.policy.schedule(work)
+        ending = validate(tasks, work)
+        return [task for task in tasks if task.kind != "forward"], ending
+
     def _run(self, job: Job, partitions: list[int]) -> None:
-        items = [self._item(index, self._publishing(job.step), job) for index in partitions]
-        following = in_order(job.active, self.engine.policy.order, job.step)
-        cache = self.engine.records.cache
-        tasks = schedule.step(items, cache, following=following, write_back=self.write_back, slabs=SLABS)
+        items = self._items(partitions, job.step)
+        planned = self.plan(partitions, job.step) if job.begun else job.planned
+        if planned is not None:
+            tasks, ending = planned
+        else:
+            following = in_order(job.active, self.engine.policy.order, job.step)
+            cache = self.engine.records.cache
+            tasks = schedule.step(items, cache, following=following, write_back=self.write_back, slabs=SLABS)
+        self.ran = [*(self.ran if job.begun else ()), tasks]
         self._pipeline(tasks, job, partitions).here()
         self._count_needed(items, job)
+        if planned is not None:
+            self.engine.records.cache.take_over(ending.held, ending.owed)
+            return
         if self.engine.policy.order == "forward" and self.engine.policy.residency in ("pinned", "none"):
             # What is left in the buffers would only count where there are hardly more partitions than buffers, and would
             # make what a share in RAM saves depend on that. It is kept where reuse is the point.
@@ -95,7 +142,9 @@ class Execution:
         return pipeline.Run(tasks, lambda task: self._pieces(task, job, slices), widths, engine.trace, ended)
 
     def read_ahead(self, job: Job) -> None:
-        """The reads with which the next step begins, if it is like this one."""
+        """The reads with which the next step begins, if it is like this one. A schedule of the user's has its own."""
+        if self.engine.policy.schedule is not None:
+            return
         items = [self._item(index, False) for index in in_order(job.active, self.engine.policy.order, job.step)]
         tasks = schedule.ahead(items, self.engine.records.cache)
         if not tasks:
@@ -105,7 +154,10 @@ class Execution:
         except StorageError:  # the step, which is over, had no part in it; the next one reads again and meets it
             self.engine.records.cache.forget()
 
-    def _item(self, index: int, publishing: bool, job: Job | None = None) -> Item:
+    def _items(self, partitions: Sequence[int], step: int) -> list[Item]:
+        return [self._item(index, self._publishing(step)) for index in partitions]
+
+    def _item(self, index: int, publishing: bool) -> Item:
         engine, part = self.engine, self.engine.partitions[index]
         resident, files = index in engine.records.resident, engine.files
         if files is None or (resident and not publishing):
@@ -114,11 +166,12 @@ class Execution:
             written = engine.record_bytes(part) if publishing else part.state_bytes
         stored = files is not None and (files.slots[index] is not None or index in engine.records.cache.debts())
         read = part.state_bytes if stored and not resident else 0
-        return Item(index, read, written, resident, *self._over_the_link(part, job))
+        moved = part.update_bytes(publishing and engine.files is not None)
+        return Item(index, read, written, resident, moved, *(self._over_the_link(part) if self.linked else ()))
 
-    def _over_the_link(self, part: Partition, job: Job | None) -> tuple[int, int]:
+    def _over_the_link(self, part: Partition) -> tuple[int, int]:
         """Bytes of a partition to bring from the accelerator before its update, and to carry there after it."""
-        linked = [span for span in part.spans if self.engine.link_of(span.parameter) is not None] if job is not None else []
+        linked = [span for span in part.spans if self.engine.link_of(span.parameter) is not None]
         size = WEIGHT_BYTES[part.dtype] or 2  # a float16 record has no weight but the master
         wide = self.engine.policy.gradients == "float32"
         sent = size * sum(span.length for span in linked)

@@ -6,12 +6,16 @@ import os
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from offload_lab.devices import View
 from offload_lab.update import SCALAR_FIELDS
+
+if TYPE_CHECKING:
+    from offload_lab.execution import Planned
 
 
 class Job:
@@ -39,6 +43,8 @@ class Job:
         self.thread: threading.Thread | None = None
         self.begun: frozenset[int] = frozenset()
         """Partitions that were taken up during backward."""
+        self.planned: Planned | None = None
+        """Tasks of the policy's schedule function, where it has one."""
         self.asked = time.perf_counter()
         """When the step was asked for, or backward began it."""
         self.pid = os.getpid()

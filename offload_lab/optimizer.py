@@ -22,6 +22,7 @@ from offload_lab.groups import check_group, check_overlap, without_duplicates
 from offload_lab.persistent import PersistentOptimizer
 from offload_lab.pipeline import uninterrupted
 from offload_lab.policy import OffloadPolicy
+from offload_lab.schedule import Task
 from offload_lab.trace import Recorder
 from offload_lab.verify import Verdict, verify_optimizer
 
@@ -252,6 +253,13 @@ class OffloadAdam(PersistentOptimizer):
     def trace(self) -> Recorder:
         """What each task of the newest steps did, and when."""
         return self._usable().trace
+
+    @property
+    def last_tasks(self) -> list[list[Task]]:
+        """The tasks of the last step, as `simulate` takes them. Two lists where backward began the step: what it began (not
+        all of which it may have run), and the rest. After the step that is under way."""
+        self.wait()
+        return [list(tasks) for tasks in self._usable().stepping.execution.ran]
 
     def close(self) -> None:
         """Give back RAM and files; after this only `close()` may be called. Files of durability "step" stay."""

@@ -135,6 +135,14 @@ class Partition:
         last = list(self.fields().values())[-1]
         return round_up(last.at + int(last.dtype[1]) * last.numel)
 
+    def update_bytes(self, with_weights: bool) -> int:
+        """What the one-pass update of all its elements moves through memory: state read and written, gradient read, weight
+        read and written (a float16 weight is only written, from its master), and, `with_weights`, written into the record."""
+        weight = 4 if self.dtype == "float32" else 2
+        moved = 2 * state_bytes(self.dtype, self.state_dtype, self.amsgrad) + weight
+        moved += weight if self.dtype == "float16" else 2 * weight
+        return round((moved + (WEIGHT_BYTES[self.dtype] if with_weights else 0)) * self.numel)
+
     @property
     def weight_at(self) -> int:
         return self.state_bytes

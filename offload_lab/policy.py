@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     import torch
+
+    from offload_lab.schedule import Task
+    from offload_lab.work import Work
 
 Directory = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
@@ -106,6 +109,12 @@ class OffloadPolicy:
     """What the moments are kept in. "bfloat16" and "int8" (a scale for each 256 elements) take a half and a quarter of the
     bytes, and are other algorithms than AdamW: `verify` shows by how much they differ for a model."""
 
+    schedule: Callable[[Work], Sequence[Task]] | None = None
+    """A function that makes the list of tasks of each step, in place of the engine's own: see `work.py` for how to write one,
+    and `schedulers.py` for some. It changes when things happen, never a bit of the result: what it returns is checked before
+    anything runs (ScheduleError names the task that is wrong). `order` is then the order in which it is told the partitions.
+    `depth` is how many buffers it has; with a `ram_budget`, and residency "lru" or "furthest", as many as the budget holds."""
+
     why: str = field(default="", compare=False)
     """Where the policy was chosen by `auto`: what was measured, and what followed from it."""
 
@@ -145,6 +154,8 @@ class OffloadPolicy:
         if isinstance(self.durability, bool) or not (isinstance(self.durability, int) and self.durability >= 1):
             self._one_of("durability", "step", "checkpoint")
         self._one_of("existing", "replace", "resume", "previous", "refuse")
+        if self.schedule is not None and not callable(self.schedule):
+            raise ValueError(f"OffloadPolicy(schedule={self.schedule!r}): a function that makes a step's tasks, or None")
         for name, least in (("depth", 2), ("io_threads", 1)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:

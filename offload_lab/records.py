@@ -54,7 +54,10 @@ class Records:
         if more > 0:
             self.buffers += list(slabs[1].bytes.reshape(more, residency.buffer_bytes))
             choose = furthest_next_use if self._policy.residency == "furthest" else least_recently_used
+            held, debts = self.cache.held(), self.cache.debts()
             self.cache = Cache(len(self.buffers), self._policy.depth, choose)
+            # What lies in the buffers stays there: some of it may be on no disk yet.
+            self.cache.take_over(held, {partition: nbytes for partition, (_, nbytes) in debts.items()})
         self.residency = residency
 
     @property

@@ -12,8 +12,8 @@ from typing import Literal
 
 from offload_lab.caching import Cache
 
-Kind = Literal["gradient", "fetch", "read", "update", "send", "write"]
-Lane = Literal["backward", "device-to-host", "disk-read", "cpu", "host-to-device", "disk-write"]
+Kind = Literal["gradient", "fetch", "read", "update", "send", "write", "compute", "forward"]
+Lane = Literal["backward", "device-to-host", "disk-read", "cpu", "host-to-device", "disk-write", "accelerator", "forward"]
 Order = Literal["forward", "alternating"]
 
 
@@ -21,14 +21,16 @@ Order = Literal["forward", "alternating"]
 class Item:
     """A partition as the schedule sees it: bytes to read before its update and to write after it; 0 means no such task.
 
-    A partition that stays in RAM has `resident` set: it is not read, and takes no buffer. One with parameters on an
-    accelerator has bytes to fetch (weights and gradients) and to send (weights).
+    A partition that stays in RAM has `resident` set: it is not read, and takes no buffer. `update_bytes` are those that its
+    update moves through memory, reads and writes together. One with parameters on an accelerator has bytes to fetch (weights
+    and gradients) and to send (weights).
     """
 
     partition: int
     read_bytes: int
     write_bytes: int
     resident: bool
+    update_bytes: int = 0
     fetch_bytes: int = 0
     send_bytes: int = 0
 
@@ -36,7 +38,8 @@ class Item:
 @dataclass(frozen=True)
 class Task:
     """One thing to do. `number` is its place in the list; `after` holds numbers of earlier tasks; `buffer` is the buffer
-    it works in, or None for a partition that is resident; `slab` the staging slab of one that is on an accelerator."""
+    it works in, or None for a partition that is resident; `slab` the staging slab of one that is on an accelerator. `nbytes`
+    are moved by its lane: to or from the disk, over the link, or by an update through memory."""
 
     number: int
     kind: Kind
@@ -150,7 +153,7 @@ def step(
         if not item.resident:
             buffer, brought = tasks.bring(item, cache, turns(place))
             before += brought
-        update = tasks.put("update", "cpu", item.partition, 0, before, buffer, slab)
+        update = tasks.put("update", "cpu", item.partition, item.update_bytes, before, buffer, slab)
         if slab is not None:
             sent[slab] = tasks.put("send", "host-to-device", item.partition, item.send_bytes, (update,), None, slab)
         if write_back and buffer is not None:

@@ -25,17 +25,17 @@ class LaneUse:
         return self.nbytes / self.seconds if self.seconds > 0 else 0.0
 
 
-def _merged(events: Iterable[Event], start: float, end: float) -> list[tuple[float, float]]:
+def merged(events: Iterable[Event], start: float, end: float) -> list[tuple[float, float]]:
     """The times in which any of `events` ran, within [start, end], as disjoint intervals in order."""
-    merged: list[tuple[float, float]] = []
+    spans: list[tuple[float, float]] = []
     for left, right in sorted((max(e.start, start), min(e.end, end)) for e in events):
         if right <= left:
             continue
-        if merged and left <= merged[-1][1]:
-            merged[-1] = (merged[-1][0], max(merged[-1][1], right))
+        if spans and left <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(spans[-1][1], right))
         else:
-            merged.append((left, right))
-    return merged
+            spans.append((left, right))
+    return spans
 
 
 def lane_use(events: Sequence[Event], start: float, end: float) -> dict[str, LaneUse]:
@@ -44,7 +44,7 @@ def lane_use(events: Sequence[Event], start: float, end: float) -> dict[str, Lan
     for kind, label in (LANES | LINK).items():
         mine = [event for event in events if event.name == kind and event.end > start and event.start < end]
         if mine:
-            busy = sum(right - left for left, right in _merged(mine, start, end))
+            busy = sum(right - left for left, right in merged(mine, start, end))
             result[label] = LaneUse(sum(event.nbytes for event in mine), busy)
     return result
 
@@ -61,7 +61,7 @@ def attribute(events: Sequence[Event], start: float, end: float) -> dict[str, fl
     shares = dict.fromkeys((*lanes.values(), "other"), 0.0)
     if end <= start:
         return shares
-    running = {kind: _merged([e for e in events if e.name == kind], start, end) for kind in lanes}
+    running = {kind: merged([e for e in events if e.name == kind], start, end) for kind in lanes}
     last_update = max((right for _, right in running["update"]), default=start)
     points = sorted({start, end, *(t for spans in running.values() for span in spans for t in span)})
     at = dict.fromkeys(lanes, 0)

@@ -89,7 +89,15 @@ class Stepping:
             return None
         self.engine.provide([number for number in views if not everything[number].parts])
         deferring = self.engine.policy.overlap != "none" and not self._compiler_in_use()
-        job = self._job(views, groups, decoupled, deferring)
+        active = {index for number in views for index in everything[number].parts}
+        order = in_order(list(active), self.engine.policy.order, self.engine.steps)
+        missing = {number for index in active for number in self.engine.layouts[index].distinct}.difference(views)
+        for number in missing:  # it has no gradient, but its weight is written to disk with the others
+            views[number] = made.of(everything[number].local, None)
+        self.execution.linked = any(view.link is not None for view in views.values())
+        planned = self.execution.plan(order, self.engine.steps + 1)  # before anything is booked: it may be refused
+        job = self._job(views, groups, order, decoupled, deferring)
+        job.planned = planned
         if not deferring:
             self.deferred = 0
             self.execution.carry_out(job)
@@ -123,18 +131,13 @@ class Stepping:
             )
         return True
 
-    def _job(self, views: dict[int, View], groups: dict[int, dict], decoupled: bool, deferring: bool) -> Job:
+    def _job(self, views: dict[int, View], groups: dict[int, dict], active: list[int], decoupled: bool, deferring: bool) -> Job:
         """The step as a job, and booked as done: counts, and version counters (ours, so that autograd sees the change)."""
         engine = self.engine
-        active = {index for number in views for index in engine.tracked[number].parts}
-        missing = {number for index in active for number in engine.layouts[index].distinct}.difference(views)
-        made = Views()
-        for number in missing:  # it has no gradient, but its weight is written to disk with the others
-            views[number] = made.of(engine.tracked[number].local, None)
-        engine.reserve_staging(sorted(active), any(view.wide for view in views.values()))
+        if self.execution.linked:
+            engine.reserve_staging(active, any(view.wide for view in views.values()))
         settings = engine.describe_groups() if engine.policy.keeps_weights else []
-        order = in_order(active, engine.policy.order, engine.steps)
-        job = Job(engine.steps + 1, order, len(engine.tracked), settings)
+        job = Job(engine.steps + 1, active, len(engine.tracked), settings)
         job.put(views)
         job.stepped = list(groups)
         alike: dict[tuple[int, int], list[int]] = {}  # parameters of one group at one step have the same scalars

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Event:
-    """One task as it ran: `start` and `end` in seconds of one clock, `nbytes` moved (0 for an update)."""
+    """One task as it ran: `start` and `end` in seconds of one clock, `nbytes` moved: by an update through memory."""
 
     name: str
     lane: str
