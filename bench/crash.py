@@ -1,4 +1,4 @@
-"""`kill -9` at random moments: `python -m bench.crash --runs N [--seed S] [--json]`.
+"""`kill -9` and Ctrl-C at random moments: `python -m bench.crash --runs N [--seed S] [--signal kill|int|both] [--json]`.
 
 Each run starts a process that builds or resumes an optimizer and steps it without pause, and kills it at a random moment:
 while it builds, resumes, reads, updates, writes, publishes, saves or closes. The directory must then hold exactly a step that
@@ -12,6 +12,7 @@ import argparse
 import json
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -51,6 +52,7 @@ def policies(directory: str) -> dict[str, OffloadPolicy]:
         "next forward": OffloadPolicy(**base, overlap="forward"),
         "least recently used": OffloadPolicy(**base, residency="lru", order="alternating", ram_budget=150_000),
         "page cache": OffloadPolicy(**base, direct_io="off"),
+        "two directories": OffloadPolicy(**base | {"directory": [directory, f"{directory} too"], "chunk_bytes": 4096}),
     }
 
 
@@ -96,15 +98,20 @@ def digest(params: list[torch.nn.Parameter], optimizer: OffloadAdamW) -> list[to
     return [parameter.detach().clone() for parameter in params] + kept
 
 
-def run(directory: str, name: str, seconds: float, reference: Reference, wait_until_built: bool) -> tuple[bool, int, str]:
-    """Kill one child after `seconds` and look at what it left: (exact, the step found, what was wrong)."""
+def run(
+    directory: str, name: str, seconds: float, reference: Reference, wait_until_built: bool, number: int = signal.SIGKILL
+) -> tuple[bool, int, str]:
+    """End one child by signal `number` after `seconds` and look at what it left: (exact, the step found, what was wrong)."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "bench.crash", "--child", directory, name], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "bench.crash", "--child", directory, name],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL if number == signal.SIGINT else None,  # the traceback of a KeyboardInterrupt
+        text=True,
     )
     assert process.stdout is not None
     said = [process.stdout.readline()] if wait_until_built else []
     time.sleep(seconds)
-    process.kill()
+    process.send_signal(number)
     said += process.stdout.read().splitlines()
     process.wait()
     steps = [int(line.split()[1]) for line in said if len(line.split()) == 2 and line.split()[1].isdigit()]
@@ -128,6 +135,7 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--signal", choices=("kill", "int", "both"), default="both", help="both: two of three by kill -9")
     parser.add_argument("--json", action="store_true", help="print JSON only")
     parser.add_argument("--directory", default=None, help="on the disk to use (default: a temporary folder)")
     parser.add_argument("--child", nargs=2, metavar=("DIRECTORY", "POLICY"), help=argparse.SUPPRESS)
@@ -138,24 +146,35 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
     folder = tempfile.mkdtemp(prefix="bench-crash-", dir=chosen.directory)
     reference = Reference()
     names = list(policies(folder))
-    exact, wrong, reached = 0, [], dict.fromkeys(names, 0)
+    exact, interrupted, wrong, reached = 0, 0, [], dict.fromkeys(names, 0)
     try:
         for number in range(chosen.runs):
             name = names[number % len(names)]
             building = chance.random() < 0.15  # in the first moments of the process, whatever it has come to
             seconds = chance.uniform(0, 3.0) if building else chance.uniform(0, 0.4)
-            good, found, why = run(f"{folder}/{name}", name, seconds, reference, not building)
+            interrupt = {"kill": False, "int": True, "both": chance.random() < 1 / 3}[chosen.signal]
+            ending = signal.SIGINT if interrupt else signal.SIGKILL
+            interrupted += interrupt
+            good, found, why = run(f"{folder}/{name}", name, seconds, reference, not building, ending)
             exact += good
             reached[name] = found
             if not good:
-                wrong.append({"run": number, "policy": name, "seconds": round(seconds, 4), "why": why})
-                shutil.rmtree(f"{folder}/{name}")
+                wrong.append({"run": number, "policy": name, "signal": ending.name, "seconds": round(seconds, 4), "why": why})
+                for left in (f"{folder}/{name}", f"{folder}/{name} too"):
+                    shutil.rmtree(left, ignore_errors=True)
             if not chosen.json:
-                print(f"run {number + 1} of {chosen.runs}: {name}, killed after {seconds:.3f} s, step {found}: "
+                print(f"run {number + 1} of {chosen.runs}: {name}, {ending.name} after {seconds:.3f} s, step {found}: "
                       f"{'exact' if good else why}")  # fmt: skip
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    result = {"runs": chosen.runs, "exact": exact, "seed": chosen.seed, "wrong": wrong, "steps_reached": reached}
+    result = {
+        "runs": chosen.runs,
+        "exact": exact,
+        "interrupted": interrupted,
+        "seed": chosen.seed,
+        "wrong": wrong,
+        "steps_reached": reached,
+    }
     print(json.dumps(result) if chosen.json else f"{exact} of {chosen.runs} runs left an exact step")
     return result
 

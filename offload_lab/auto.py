@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +15,7 @@ import torch
 
 from offload_lab.gradients import DTYPES
 from offload_lab.partition import STATE_BYTES
-from offload_lab.policy import OffloadPolicy, parse_bytes
+from offload_lab.policy import Directory, OffloadPolicy, parse_bytes
 
 _TRIED = {
     "io_threads": (1, 2, 8),
@@ -38,7 +37,7 @@ def available_memory() -> int:
 
 def choose(
     parameters: Iterable[torch.Tensor],
-    directory: str | os.PathLike[str] | None,
+    directory: Directory | None,
     ram_budget: int | str | None,
     durability: str,
     seconds: float,
@@ -77,15 +76,17 @@ def choose(
 def _measured(base: OffloadPolicy, elements: int, dtype: torch.dtype, seconds: float) -> tuple[OffloadPolicy, list[str]]:
     """`base` with what made steps fastest, one setting after the other, on files in its own directory, and what was seen."""
     end = time.monotonic() + seconds
-    made = not Path(base.directory).exists()
-    Path(base.directory).mkdir(parents=True, exist_ok=True)
-    folder = tempfile.mkdtemp(prefix="measuring-", dir=base.directory)
+    made = [directory for directory in base.directories if not directory.exists()]
+    folders = []
     try:
+        for directory in base.directories:
+            directory.mkdir(parents=True, exist_ok=True)
+            folders.append(tempfile.mkdtemp(prefix="measuring-", dir=directory))
         size = min(elements, 4 << 20)
-        best = _step_seconds(base, folder, size, dtype)
+        best = _step_seconds(base, folders, size, dtype)
         # As much as a trial can take in a twentieth of the time: a small file says little of a large one.
         size = min(elements, 64 << 20, max(size, int(size * seconds / 20 / max(best, 1e-3) / 5)))
-        best = _step_seconds(base, folder, size, dtype)
+        best = _step_seconds(base, folders, size, dtype)
         told = [f"measured on {size:,} parameters: {best / size * 1e9:.2f} ns a parameter as it is"]
         for name, values in _TRIED.items():
             seen = []
@@ -94,7 +95,7 @@ def _measured(base: OffloadPolicy, elements: int, dtype: torch.dtype, seconds: f
                     break
                 if name == "partition_size" and value * base.depth > size:
                     continue
-                taken = _step_seconds(replace(base, **{name: value}), folder, size, dtype)
+                taken = _step_seconds(replace(base, **{name: value}), folders, size, dtype)
                 seen.append(f"{value:,} {taken / size * 1e9:.2f}")
                 if taken < best * _WORTH:
                     base, best = replace(base, **{name: value}), taken
@@ -103,19 +104,20 @@ def _measured(base: OffloadPolicy, elements: int, dtype: torch.dtype, seconds: f
             told.append(f"{name} {kept}" + (f" (tried {', '.join(seen)} ns)" if seen else " (no time left to try others)"))
         return base, told
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        if made:
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        for directory in made:
             with contextlib.suppress(OSError):  # somebody put something there meanwhile
-                Path(base.directory).rmdir()
+                directory.rmdir()
 
 
-def _step_seconds(policy: OffloadPolicy, folder: str, elements: int, dtype: torch.dtype) -> float:
-    """The fastest of three steps of `elements` parameters whose state is in `folder`."""
+def _step_seconds(policy: OffloadPolicy, folders: Sequence[str], elements: int, dtype: torch.dtype) -> float:
+    """The fastest of three steps of `elements` parameters whose state is in `folders`."""
     from offload_lab.optimizer import OffloadAdamW  # it is built on the policy, which is built here
 
     parameter = torch.nn.Parameter(torch.zeros(elements, dtype=dtype))
     parameter.grad = torch.zeros_like(parameter)
-    where = tempfile.mkdtemp(dir=folder)
+    where = [tempfile.mkdtemp(dir=folder) for folder in folders]
     trial = replace(policy, directory=where, existing="replace")
     times = []
     with OffloadAdamW([parameter], offload=trial) as optimizer:
@@ -124,5 +126,6 @@ def _step_seconds(policy: OffloadPolicy, folder: str, elements: int, dtype: torc
             start = time.perf_counter()
             optimizer.step()
             times.append(time.perf_counter() - start)
-    shutil.rmtree(where, ignore_errors=True)
+    for path in where:
+        shutil.rmtree(path, ignore_errors=True)
     return min(times)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from offload_lab import checkpoint, gradients, pending, update
-from offload_lab.devices import HostView
+from offload_lab.devices import Views
 from offload_lab.job import Job
 
 if TYPE_CHECKING:
@@ -139,15 +139,21 @@ class BackwardUpdates:
         job.await_gradients_of(held, expected)
         for number, tracked in enumerate(engine.tracked):
             if tracked.parts and number not in expected:  # it shares a partition, and is written to disk with the others
-                job.put({number: HostView(tracked.parameter, None)})
-        self._open = Speculation(job, self._stepping.execution.begin(job), settings)
+                job.put({number: Views().of(tracked.parameter, None)})
+        execution = self._stepping.execution
+        execution.linked = any(
+            engine.link_of(number) is not None for number, tracked in enumerate(engine.tracked) if tracked.parts
+        )
+        if execution.linked:
+            engine.reserve_staging(order, False)
+        self._open = Speculation(job, execution.begin(job), settings)
 
     def _add(self, speculation: Speculation, number: int, gradient: torch.Tensor | None) -> None:
         tracked, job = self._engine.tracked[number], speculation.job
         parameter = tracked.parameter
         if gradient is not None:
             gradients.check_gradient(gradient, tracked.name)
-        views = {number: HostView(parameter, gradient)}
+        views = {number: Views().of(parameter, gradient)}
         if gradients.not_finite(views, self._engine.kernel, 1):
             speculation.culprits.append(number)
             return  # its partitions are never updated: the step will be taken back

@@ -7,6 +7,7 @@ carries entries that it does not know along, and a checkpoint without `master` s
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -150,12 +151,60 @@ def _pending_master(engine: Engine, number: int, master: torch.Tensor | None) ->
 
 
 def resume(engine: Engine, found: Manifest) -> None:
-    """Take up what a directory holds: state, step counts and weights, into the partitions that the engine took over."""
+    """Take up what a directory holds: state, step counts and weights, into the partitions that the engine took over.
+
+    With existing="previous" the generation before the newest, which is given up. Raises StorageError where what is asked for
+    is damaged or not there.
+    """
+    files, older = engine.files, found.previous
+    if engine.policy.existing == "previous":
+        why = "there is none" if older is None else _lacking(engine, found.newest, older)
+        if older is None or why:
+            raise StorageError(errno.EIO, f"{str(files.directory)!r} has no whole step before step {found.step}: {why}")
+        _take_up(engine, older)
+        _publish_again(engine, older)
+        return
     try:
         _take_up(engine, found.newest)
     except StorageError as error:
-        raise StorageError(error.errno, f"resuming step {found.step}: {error.strerror}") from error
-    engine.files.previous = found.previous
+        whole = older is not None and not _lacking(engine, found.newest, older)
+        advice = (
+            f' The step before it, {older.step}, is whole: OffloadPolicy(existing="previous") goes on from there.'
+            if whole
+            else ""
+        )
+        raise StorageError(error.errno, f"resuming step {found.step}: {error.strerror}{advice}") from error
+    files.previous = older
+
+
+def _lacking(engine: Engine, newest: Generation, older: Generation) -> str:
+    """Why the engine can't go back from `newest` to `older`; "" where it can."""
+    later = [i for i, slot in enumerate(newest.slots) if slot is not None and (older.slots[i : i + 1] or [None])[0] is None]
+    if later or len({len(generation.parameter_steps) for generation in (newest, older)}) > 1:
+        return f"step {older.step} has no state yet of partitions {later or 'that came later'}, and no weights of theirs"
+    damage = _unreadable(engine, older)
+    return "" if damage is None else str(damage.strerror)
+
+
+def _unreadable(engine: Engine, generation: Generation) -> StorageError | None:
+    """What is wrong with a generation on disk, or None: all of it is read and compared with its checksums."""
+    room = Slab(max((engine.record_bytes(part) for part in engine.partitions), default=0))
+    try:
+        for part in engine.partitions[: len(generation.slots)]:
+            if generation.slots[part.index] is not None:
+                engine.files.read(part.index, room.bytes[: engine.record_bytes(part)], generation=generation)
+    except StorageError as error:
+        return error
+    finally:
+        room.close()
+    return None
+
+
+def _publish_again(engine: Engine, generation: Generation) -> None:
+    """Let `generation`, which was taken up, be the only one that the directory holds."""
+    engine.files.published = None  # or the generation that is left would be kept as the previous one
+    engine.files.publish(generation.step, generation.parameter_steps, generation.groups, engine.layout_described)
+    engine.files.previous = None
 
 
 def _take_up(engine: Engine, generation: Generation) -> None:
@@ -190,34 +239,35 @@ def rollback(engine: Engine) -> list[dict]:
             'rollback() goes back to a published step, and this policy publishes none. It needs tier="disk" and '
             'durability="step" or a number of steps.'
         )
-    since = files.published is not None and engine.steps > files.published.step
+    since = files.published is not None and (engine.failed is not None or engine.steps > files.published.step)
     target = files.published if since else files.previous
     if target is None:
         raise RuntimeError(
             f"there is no published step before step {engine.steps}: a directory holds two, and the older one is given up as "
             "soon as the next step begins to write"
         )
+    # A partition that was never published has the weights that the model had; after a failure these may be half of a step.
     started = [i for i, slot in enumerate(files.slots) if slot is not None and (target.slots[i : i + 1] or [None])[0] is None]
+    if engine.failed is not None:
+        started = [part.index for part in engine.partitions if (target.slots[part.index : part.index + 1] or [None])[0] is None]
     if started or len(target.parameter_steps) != len(engine.tracked):
         raise RuntimeError(
             f"step {target.step} has no state yet of partitions {started or 'that came later'}, so their weights of then are "
             "on no disk; go back by loading a checkpoint"
         )
-    room = Slab(max((engine.record_bytes(part) for part in engine.partitions), default=0))
-    try:
-        for part in engine.partitions:  # all of it is read once before anything is changed
-            if target.slots[part.index] is not None:
-                files.read(part.index, room.bytes[: engine.record_bytes(part)], generation=target)
-    finally:
-        room.close()
+    damage = _unreadable(engine, target)  # before anything is changed
+    if damage is not None:
+        raise StorageError(
+            damage.errno, f"going back to step {target.step}: {damage.strerror}; nothing was changed"
+        ) from damage
     try:
         _take_up(engine, target)
         if not since:
-            files.published = None  # or the generation that is left would be kept as the previous one
-            files.publish(target.step, target.parameter_steps, target.groups, engine.layout_described)
+            _publish_again(engine, target)
     except BaseException as error:
         engine.failed = error
         raise
+    engine.failed = None
     engine.stepping.execution.forget_unpublished()
     return target.groups
 

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from offload_lab import gradients, kernels, update
+from offload_lab.link import Link, link_of
 from offload_lab.loops import Layout
 from offload_lab.partition import BLOCK, Kind, Partition, cut, size_of
 from offload_lab.policy import OffloadPolicy
 from offload_lab.records import Records
 from offload_lab.residency import partition_size, place
 from offload_lab.sharded import directory_of_rank, is_sharded, local
+from offload_lab.staging import SLABS, Staging, staged_bytes
 from offload_lab.stepping import Stepping
 from offload_lab.storage.files import StateFiles
 from offload_lab.storage.manifest import described_kind
@@ -78,6 +80,7 @@ class Engine:
         self.describe_groups = describe_groups
         self._size = 0
         self.records = Records(policy)
+        self.staging = Staging()
         self.bytes_needed = 0
         self.stepping = Stepping(self)
         self.threads = max(1, torch.get_num_threads())
@@ -85,12 +88,13 @@ class Engine:
         self.files: StateFiles | None = None
         if policy.tier == "disk":
             self.files = StateFiles(
-                directory_of_rank(policy.directory),
+                [directory_of_rank(directory) for directory in policy.directories],
                 existing=policy.existing,
                 direct=policy.direct_io,
                 keeps_weights=policy.keeps_weights,
                 chunk=max(BLOCK, policy.chunk_bytes // BLOCK * BLOCK),
             )
+            self.files.whose = self.whose
 
     # --- building -------------------------------------------------------------------------------------------------
 
@@ -133,7 +137,10 @@ class Engine:
         """Give state to parameters that have none yet: cut partitions, reserve files, allocate RAM. All zero at first."""
         shapes = [(number, self.tracked[number].numel, self.kind(number)) for number in numbers]
         if not self._size:
-            self._size = partition_size(sum(numel for _, numel, _ in shapes), self.policy)
+            # Staging slabs take as much RAM as one or two more buffers.
+            deeper = 2 if any(self.link_of(number) is not None for number in numbers) else 0
+            policy = replace(self.policy, depth=self.policy.depth + deeper)
+            self._size = partition_size(sum(numel for _, numel, _ in shapes), policy)
         for tier in ("ram", None, "disk"):  # a partition is of one tier
             here = [shape for shape in shapes if self.tracked[shape[0]].tier == tier]
             self._install(cut(here, self._size, first_index=len(self.partitions)))
@@ -146,7 +153,7 @@ class Engine:
         partitions = self.partitions + added
         tiers = {part.index: {self.tracked[span.parameter].tier for span in part.spans} for part in partitions}
         stay, never = ({index for index, found in tiers.items() if found == {tier}} for tier in ("ram", "disk"))
-        residency = place(partitions, self._size, self.policy, self.records.residency, stay, never)
+        residency = place(partitions, self._size, self._beside_staging(partitions), self.records.residency, stay, never)
         files = self.files
         self.records.extend(added, residency, lambda: files.extend(added) if files is not None else None)
         self.partitions = partitions
@@ -154,6 +161,35 @@ class Engine:
         for part in added:
             for number in dict.fromkeys(span.parameter for span in part.spans):
                 self.tracked[number].parts += (part.index,)
+
+    def link_of(self, number: int) -> Link | None:
+        """The link over which parameter `number` is updated; None where it is in host memory, or has to be copied whole."""
+        tensor = self.tracked[number].local
+        return link_of(tensor) if tensor.is_contiguous() else None
+
+    def _staged_bytes(self, part: Partition, wide: bool) -> int:
+        linked = any(self.link_of(span.parameter) is not None for span in part.spans)
+        return staged_bytes(part.dtype, part.numel, wide or self.policy.gradients == "float32") if linked else 0
+
+    def _beside_staging(self, partitions: Sequence[Partition]) -> OffloadPolicy:
+        """The policy with the RAM that staging leaves. Raises ValueError where it leaves none."""
+        needed = SLABS * max((self._staged_bytes(part, False) for part in partitions), default=0)
+        if not needed or self.policy.ram_budget is None:
+            return self.policy
+        left = self.policy.ram_budget - needed
+        if left <= 0:
+            raise ValueError(
+                f"ram_budget={self.policy.ram_budget:,} bytes is too small: {SLABS} slabs through which the accelerator's "
+                f"gradients and weights pass take {needed:,}. Give a larger budget, or a smaller partition_size."
+            )
+        return replace(self.policy, ram_budget=left)
+
+    def reserve_staging(self, active: Sequence[int], wide: bool) -> None:
+        """Make sure that the slabs are there for these partitions; `wide` where a 16-bit parameter has a float32 gradient."""
+        needed = max((self._staged_bytes(self.partitions[index], wide) for index in active), default=0)
+        if needed:
+            links = {self.link_of(number) for index in active for number in self.layouts[index].distinct}
+            self.staging.reserve(needed, {link for link in links if link is not None})
 
     def record_bytes(self, part: Partition) -> int:
         return part.record_bytes(self.policy.keeps_weights)
@@ -165,7 +201,11 @@ class Engine:
         if self.closed is not None:
             raise RuntimeError(f"this optimizer is closed: {self.closed}. Build a new one to go on.")
         if self.failed is not None:
-            advice = 'build it again with existing="resume"' if self.policy.keeps_weights else "load your last checkpoint"
+            advice = (
+                'call rollback(), or build it again with existing="resume",'
+                if self.policy.keeps_weights
+                else "load your last checkpoint"
+            )
             raise RuntimeError(
                 f"this optimizer stopped after step {self.steps} because of: {self.failed}. The weights in memory may be "
                 f"partly of the step after it; {advice} to go on from a whole step."
@@ -186,6 +226,11 @@ class Engine:
     def wait(self) -> None:
         """Return when no step is under way. Raises, once, what stopped the one that was."""
         self.stepping.wait()
+
+    def whose(self, partition: int) -> str:
+        """What a partition holds, for messages."""
+        names = [self.tracked[number].name for number in self.layouts[partition].distinct]
+        return f"; it holds {', '.join(names[:3])}{f' and {len(names) - 3} more' if len(names) > 3 else ''}"
 
     def fields(self, part: Partition, record: np.ndarray) -> update.Fields:
         """Views of a record in the order in which the update loop takes them."""
@@ -235,7 +280,7 @@ class Engine:
 
     def memory(self) -> dict[str, int]:
         return {
-            "ram": self.records.nbytes,
+            "ram": self.records.nbytes + self.staging.nbytes,
             "disk": self.files.allocated() if self.files is not None else 0,
         }
 
@@ -264,5 +309,6 @@ class Engine:
         finally:
             self.closed = why
             self.records.close()
+            self.staging.close()
             if self.files is not None:
                 self.files.close(remove=not self.policy.keeps_weights)

@@ -11,10 +11,11 @@ from offload_lab import pipeline, schedule
 from offload_lab.devices import HostView
 from offload_lab.halves import write_mirror
 from offload_lab.job import Job
-from offload_lab.partition import Partition
+from offload_lab.partition import WEIGHT_BYTES, Partition
 from offload_lab.schedule import Item, Task, in_order, without_forward
+from offload_lab.staging import SLABS
 from offload_lab.storage.direct_io import StorageError
-from offload_lab.validation import Ending, checked_tasks
+from offload_lab.validation import Ending, ScheduleError, checked_tasks
 from offload_lab.work import Work
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ class Execution:
         """When the last step that was published began and ended, on the trace's clock."""
         self.ran: list[Sequence[Task]] = []
         """The tasks of the last step: of one list, or, where backward began the step, of what it began and of the rest."""
+        self.linked = False
+        """Whether the step under way has parameters on an accelerator."""
         self._counting = threading.Lock()
         self._unpublished: set[int] = set()  # partitions that have changed since the last step that was published
 
@@ -61,7 +64,7 @@ class Execution:
         planned = self.plan(job.active, job.step, gradients=True)
         if planned is None:
             items = self._items(job.active, job.step)
-            tasks: Sequence[Task] = schedule.step(items, self.engine.records.cache, gradients=True)
+            tasks: Sequence[Task] = schedule.step(items, self.engine.records.cache, gradients=True, slabs=SLABS)
         else:
             tasks = planned[0]
         self._count_needed(self._items(job.active, job.step), job)
@@ -76,6 +79,10 @@ class Execution:
         engine = self.engine
         if engine.policy.schedule is None:
             return None
+        if self.linked:
+            raise ScheduleError(
+                "OffloadPolicy(schedule=…) is for parameters in host memory, and some are on an accelerator; leave it out there"
+            )
         work = Work(
             tuple(self._items(partitions, step)),
             len(engine.records.buffers),
@@ -95,7 +102,8 @@ class Execution:
             tasks, ending = planned
         else:
             following = in_order(job.active, self.engine.policy.order, job.step)
-            tasks = schedule.step(items, self.engine.records.cache, following=following, write_back=self.write_back)
+            cache = self.engine.records.cache
+            tasks = schedule.step(items, cache, following=following, write_back=self.write_back, slabs=SLABS)
         self.ran = [*(self.ran if job.begun else ()), tasks]
         self._pipeline(tasks, job, partitions).here()
         self._count_needed(items, job)
@@ -119,7 +127,7 @@ class Execution:
         slices = engine.threads if elements > _SMALL else 1
 
         def ended(task: Task) -> None:
-            if task.kind == "update":
+            if task.kind == ("update" if task.slab is None else "send"):
                 job.updated(engine.layouts[task.partition].distinct)
             elif task.kind == "write" and not engine.policy.keeps_weights:
                 engine.files.turn([task.partition])  # scratch: nothing is published, the newest counts
@@ -128,7 +136,8 @@ class Execution:
                 engine.bytes_written += task.nbytes if task.kind == "write" else 0
 
         io = engine.policy.io_threads
-        widths = {"backward": 1, "cpu": slices, "disk-read": io, "disk-write": io}
+        links = {"device-to-host": 1, "host-to-device": 1}
+        widths = {"backward": 1, "cpu": slices, "disk-read": io, "disk-write": io, **links}
         return pipeline.Run(tasks, lambda task: self._pieces(task, job, slices), widths, engine.trace, ended)
 
     def read_ahead(self, job: Job) -> None:
@@ -156,7 +165,16 @@ class Execution:
             written = engine.record_bytes(part) if publishing else part.state_bytes
         stored = files is not None and (files.slots[index] is not None or index in engine.records.cache.debts())
         read = part.state_bytes if stored and not resident else 0
-        return Item(index, read, written, resident, part.update_bytes(publishing and engine.files is not None))
+        moved = part.update_bytes(publishing and engine.files is not None)
+        return Item(index, read, written, resident, moved, *(self._over_the_link(part) if self.linked else ()))
+
+    def _over_the_link(self, part: Partition) -> tuple[int, int]:
+        """Bytes of a partition to bring from the accelerator before its update, and to carry there after it."""
+        linked = [span for span in part.spans if self.engine.link_of(span.parameter) is not None]
+        size = WEIGHT_BYTES[part.dtype] or 2  # a float16 record has no weight but the master
+        wide = self.engine.policy.gradients == "float32"
+        sent = size * sum(span.length for span in linked)
+        return sent + (4 if wide else size) * sum(span.length for span in linked), sent
 
     @property
     def write_back(self) -> bool:
@@ -168,10 +186,14 @@ class Execution:
         part = self.engine.partitions[task.partition]
         if task.kind == "gradient":
             return [lambda: job.wait_for_gradients(part.index)]
+        if task.slab is not None and task.kind != "update":
+            move = self.engine.staging.fetch if task.kind == "fetch" else self.engine.staging.send
+            return [lambda: move(task.slab, part, job)]
         record = self.engine.records.resident[part.index] if task.buffer is None else self.engine.records.buffers[task.buffer]
         if task.kind == "update":
             layout = self.engine.layouts[part.index]
-            return layout.pieces(record, job, slices, self._publishing(job.step), self.engine.kernel)
+            staged = None if task.slab is None else self.engine.staging.staged(task.slab, part, job)
+            return layout.pieces(record, job, slices, self._publishing(job.step), self.engine.kernel, staged)
         if task.kind == "read" and task.nbytes == 0:  # never written: its state is all zero
             return [lambda: record[: part.state_bytes].fill(0)]
         transfer = self.engine.files.read if task.kind == "read" else self.engine.files.write

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 import torch
 
-from offload_lab.devices import HostView
+from offload_lab.devices import View
 from offload_lab.kernels import Kernel
+from offload_lab.link import Link
 from offload_lab.sharded import is_sharded
 
 DTYPES = {torch.float32: "float32", torch.bfloat16: "bfloat16", torch.float16: "float16"}
@@ -55,18 +56,27 @@ def accumulate_in_float32(parameter: torch.Tensor, name: str) -> None:
 _PIECE = 1 << 22  # elements that one thread checks at a time
 
 
-def not_finite(views: Mapping[int, HostView], kernel: Kernel, threads: int) -> list[int]:
-    """The keys of those whose gradient holds an infinity or a NaN. Reads each gradient once, in no more memory."""
+def not_finite(views: Mapping[int, View], kernel: Kernel, threads: int) -> list[int]:
+    """The keys of those whose gradient holds an infinity or a NaN. Reads each gradient once, in no more memory, where it is."""
     rows, keys = [], []
+    linked: dict[Link, list[int]] = {}
     for key, view in views.items():
         gradient = view.gradient
-        if gradient is not None:
+        if gradient is not None and view.link is not None:
+            linked.setdefault(view.link, []).append(key)
+        elif gradient is not None:
             numel, size = gradient.numel(), gradient.element_size()
             for at in range(0, numel, _PIECE):
                 rows.append((view.gradient_address + at * size, min(_PIECE, numel - at), size, _INFINITY[gradient.dtype]))
                 keys.append(key)
+    culprits = [
+        key
+        for link, there in linked.items()
+        for key, good in zip(there, link.finite([views[key].gradient for key in there]), strict=True)
+        if not good
+    ]
     if not rows:
-        return []
+        return culprits
     table = np.array(rows, np.int64)
     found = np.zeros(len(rows), np.bool_)
     if threads > 1 and table[:, 1].sum() > _PIECE:
@@ -79,7 +89,7 @@ def not_finite(views: Mapping[int, HostView], kernel: Kernel, threads: int) -> l
             worker.join()
     else:
         kernel.not_finite(table, found, 0, 1)
-    return list(dict.fromkeys(key for key, bad in zip(keys, found.tolist(), strict=True) if bad)) if found.any() else []
+    return culprits + list(dict.fromkeys(key for key, bad in zip(keys, found.tolist(), strict=True) if bad))
 
 
 _TILE = 1 << 17  # elements that are converted to float32 at a time, so that they are still in the cache when they are summed

@@ -22,8 +22,17 @@ def without_duplicates(group: dict[str, Any]) -> dict[str, Any]:
 
 def check_group(group: dict[str, Any]) -> None:
     """Raises ValueError naming the setting that is out of range or not supported."""
-    if group.get("tier") not in (None, "ram", "disk"):
-        raise ValueError(f'tier={group["tier"]!r} of a parameter group: "ram" and "disk" are what a group can ask for')
+    if group.get("tier") not in (None, "ram", "disk", "device"):
+        raise ValueError(
+            f'tier={group["tier"]!r} of a parameter group: "ram", "disk" and "device" (beside the parameter) are what a group '
+            "can ask for"
+        )
+    for parameter in group["params"] if group.get("tier") == "device" else ():
+        if not parameter.is_cpu:
+            raise ValueError(
+                f'tier="device" of a parameter group whose parameters are on {parameter.device}: state on an accelerator is '
+                'not kept by this edition. Say tier="ram" (the update is the same), or give the group to torch.optim.AdamW.'
+            )
     for name in ("capturable", "differentiable"):
         if group[name]:
             raise ValueError(f"{name}=True is not supported by OffloadAdamW; leave it out, or use torch.optim.AdamW")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from offload_lab.devices import HostView
+from offload_lab.devices import View
 from offload_lab.update import SCALAR_FIELDS
 
 if TYPE_CHECKING:
@@ -22,18 +22,20 @@ class Job:
     """The step to state `step`, in partitions `active`, for an engine of `count` parameters.
 
     Of each parameter with state in these: `views`, and by its number in arrays that a partition's table is made from,
-    `weights` and `gradients` (addresses; 0 without a gradient), `wide` and `edited` (somebody changed the weight since the
-    last step), and `scalars`, a row of float32. `stepped` are those with a gradient.
+    `weights` and `gradients` (addresses; 0 without a gradient), `wide`, `linked` (on an accelerator: its addresses are those
+    of a slab, partition by partition), `edited` (somebody changed the weight since the last step), and `scalars`, a row of
+    float32. `stepped` are those with a gradient.
     """
 
     def __init__(self, step: int, active: list[int], count: int, groups: list[dict]) -> None:
         self.step, self.active = step, active
         self.groups = groups
         """Settings of the groups as they were when the step was asked for."""
-        self.views: dict[int, HostView] = {}
+        self.views: dict[int, View] = {}
         self.stepped: list[int] = []
         self.weights, self.gradients = np.zeros(count, np.int64), np.zeros(count, np.int64)
         self.wide, self.edited = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+        self.linked = np.zeros(count, np.bool_)
         self.scalars = np.zeros((count, SCALAR_FIELDS), np.float32)
         self.masters: dict[int, torch.Tensor] = {}
         """float32 masters of a checkpoint that was loaded before the weights of some of these."""
@@ -52,13 +54,14 @@ class Job:
         self._missing: dict[int, set[int]] = {}
         self._changed = threading.Condition()
 
-    def put(self, views: Mapping[int, HostView]) -> None:
+    def put(self, views: Mapping[int, View]) -> None:
         """Take up parameters, by number."""
         self.views.update(views)
         numbers = list(views)
         self.weights[numbers] = [view.words for view in views.values()]
         self.gradients[numbers] = [view.gradient_address for view in views.values()]
         self.wide[numbers] = [view.wide for view in views.values()]
+        self.linked[numbers] = [view.link is not None for view in views.values()]
 
     def expect(self, partitions: Mapping[int, list[int]]) -> None:
         """Count for each parameter the active partitions that have to be updated before it is done. `partitions`: the

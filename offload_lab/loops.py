@@ -11,6 +11,7 @@ from offload_lab.halves import low_halves
 from offload_lab.job import Job
 from offload_lab.kernels import Kernel
 from offload_lab.partition import Partition
+from offload_lab.staging import Staged
 from offload_lab.storage.memory import as_bytes
 
 _WEIGHT_SIZE = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -24,20 +25,34 @@ class Layout:
         self.part = part
         self.numbers = np.array([span.parameter for span in part.spans])
         self.distinct = list(dict.fromkeys(span.parameter for span in part.spans))
+        self._offsets = np.array([span.offset for span in part.spans])
         self._starts = np.array([span.start for span in part.spans])
         self._table = update.table(part)
         self._size = _WEIGHT_SIZE[part.dtype]
 
-    def pieces(self, record: np.ndarray, job: Job, slices: int, with_weights: bool, kernel: Kernel) -> list[Callable[[], None]]:
-        """The update of the partition by `job`, in at most `slices` pieces that may run at the same time."""
+    def pieces(
+        self,
+        record: np.ndarray,
+        job: Job,
+        slices: int,
+        with_weights: bool,
+        kernel: Kernel,
+        staged: Staged | None = None,
+    ) -> list[Callable[[], None]]:
+        """The update of the partition by `job`, in at most `slices` pieces that may run at the same time. What is on an
+        accelerator is updated where it is `staged`."""
         part, numbers = self.part, self.numbers
         arrays = update.fields(part, record, with_weights)
         table = self._table.copy()
         wide, gradients = job.wide[numbers], job.gradients[numbers]
-        table[:, update.WEIGHT_ADDRESS] = job.weights[numbers] + self._starts * self._size
-        table[:, update.GRADIENT_ADDRESS] = np.where(
-            gradients != 0, gradients + self._starts * np.where(wide, 4, self._size), 0
-        )
+        weights = job.weights[numbers] + self._starts * self._size
+        addresses = np.where(gradients != 0, gradients + self._starts * np.where(wide, 4, self._size), 0)
+        if staged is not None:
+            linked = job.linked[numbers]
+            weights = np.where(linked, staged.weights + self._offsets * self._size, weights)
+            there = np.where(gradients != 0, staged.gradients + self._offsets * staged.gradient_size, 0)
+            addresses = np.where(linked, there, addresses)
+        table[:, update.WEIGHT_ADDRESS], table[:, update.GRADIENT_ADDRESS] = weights, addresses
         table[:, update.GRADIENT_FLOAT32] = wide
         table[:, update.EDITED] = job.edited[numbers]
         values = job.scalars[numbers]
@@ -57,7 +72,9 @@ class Layout:
         for row, span in enumerate(self.part.spans):
             if table[row, update.EDITED] and table[row, update.GRADIENT_ADDRESS] and span.parameter in job.masters:
                 here = slice(span.offset, span.offset + span.length)
-                arrays.master[here] = low_halves(job.masters[span.parameter], job.weights[span.parameter], span)
+                arrays.master[here] = low_halves(
+                    job.masters[span.parameter], table[row, update.WEIGHT_ADDRESS] - span.start * self._size, span
+                )
                 table[row, update.EDITED] = False
 
     def _keep_weights(self, table: np.ndarray, arrays: update.Fields) -> None:

@@ -84,8 +84,8 @@ class OffloadAdam(PersistentOptimizer):
                 'OffloadPolicy(tier="disk", directory=…, ram_budget=…) and give the groups that stay in RAM tier="ram"'
             )
         check_overlap(self._named())
-        if policy.directory is not None:
-            self._take_over(sharded.directory_of_rank(policy.directory))
+        for directory in policy.directories:
+            self._take_over(sharded.directory_of_rank(directory))
         myself = weakref.ref(self)  # the engine must not keep the optimizer alive, or it would never be collected
         engine = Engine(policy, lambda: myself()._describe_groups())
         try:
@@ -103,7 +103,8 @@ class OffloadAdam(PersistentOptimizer):
         # Closes when the optimizer is collected, and at the end of the process, without keeping the optimizer alive.
         weakref.finalize(self, engine.close, "it was garbage-collected")
         if engine.files is not None:
-            _live[str(engine.files.directory)] = self
+            for directory in engine.files.directories:
+                _live[str(directory)] = self
 
     # --- construction ---------------------------------------------------------------------------------------------
 
@@ -131,7 +132,7 @@ class OffloadAdam(PersistentOptimizer):
         """Every parameter in order as the engine follows it: with its name, whether its group is of amsgrad, and its tier."""
         groups = [group for group in self.param_groups for _ in group["params"]]
         return [
-            (parameter, name, bool(group["amsgrad"]), group.get("tier"))
+            (parameter, name, bool(group["amsgrad"]), "ram" if group.get("tier") == "device" else group.get("tier"))
             for (name, parameter), group in zip(self._named(), groups, strict=True)
         ]
 

@@ -16,7 +16,7 @@ from offload_lab import checkpoint, saving, sharded
 from offload_lab.engine import Engine
 from offload_lab.entries import Zeros, in_memory
 from offload_lab.pipeline import uninterrupted
-from offload_lab.policy import OffloadPolicy
+from offload_lab.policy import Directory, OffloadPolicy
 from offload_lab.storage.files import MANIFEST, holds_a_run
 
 _SETTINGS = ("lr", "betas", "eps", "weight_decay", "maximize")
@@ -47,6 +47,16 @@ class PersistentOptimizer(Optimizer):
             raise RuntimeError("this optimizer was not built completely")
         self._engine.usable()
         return self._engine
+
+    def _reachable(self) -> Engine:
+        """The engine, which a step may have stopped, but nothing else."""
+        if self._engine is None or self._engine.failed is None:
+            return self._usable()
+        failure, self._engine.failed = self._engine.failed, None
+        try:
+            return self._usable()
+        finally:
+            self._engine.failed = failure
 
     def _named(self) -> list[tuple[str, torch.Tensor]]:
         """Every parameter in order, with the name that messages use."""
@@ -111,7 +121,7 @@ class PersistentOptimizer(Optimizer):
         at `path` is replaced in one step; after an error it is still there. `torch.optim.AdamW` loads the file, too."""
         target = Path(path)
         with saving.Scratch(target) as scratch:
-            saving.write(self._packed(scratch.zeros), target)
+            scratch.write(self._packed(scratch.zeros))
 
     def load(self, path: str | os.PathLike[str]) -> None:
         """`load_state_dict` of a file of `save` or of `torch.save`, of which no more is in memory than is being looked at."""
@@ -157,11 +167,17 @@ class PersistentOptimizer(Optimizer):
 
     def rollback(self) -> None:
         """Go back to the published step before the present one, weights and settings included (disk tier with a durability
-        other than "checkpoint"). The directory holds that step afterwards. Raises RuntimeError where there is none."""
-        engine = self._usable()
+        other than "checkpoint"). The directory holds that step afterwards. Raises RuntimeError where there is none.
+
+        After a step that failed (a full disk, say) this goes back to the last published step, and the optimizer can be used
+        again."""
+        engine = self._reachable()
         if engine.stepping.backward is not None:
             engine.stepping.backward.discard()
-        self.wait()
+        if engine.failed is None:
+            self.wait()
+        else:  # it is known what stopped it
+            engine.stepping.settle()
         self._apply_groups(uninterrupted(lambda: checkpoint.rollback(engine)))
 
     def publish(self) -> None:
@@ -171,13 +187,17 @@ class PersistentOptimizer(Optimizer):
         uninterrupted(engine.stepping.execution.publish_rest)
 
     @classmethod
-    def resume(cls, directory: str | os.PathLike[str], params: Iterable[Any], **options: Any) -> Self:
+    def resume(cls, directory: Directory, params: Iterable[Any], **options: Any) -> Self:
         """The optimizer whose state is in `directory`, over `params`, which get their weights of then.
 
-        `options` are those of the constructor; a policy in `offload=` is taken with this directory and existing="resume".
+        `options` are those of the constructor; a policy in `offload=` is taken with this directory and existing="resume"
+        (or "previous", if it says so). Of several directories the first is enough, as long as the others are where they were.
         Raises FileNotFoundError where the directory holds no run.
         """
-        if not holds_a_run(directory):
-            raise FileNotFoundError(f"{str(directory)!r} holds no optimizer state to resume (no {MANIFEST})")
         policy = options.pop("offload", None) or OffloadPolicy(tier="disk", directory=directory)
-        return cls(params, offload=replace(policy, tier="disk", directory=directory, existing="resume"), **options)
+        existing = "previous" if policy.existing == "previous" else "resume"
+        policy = replace(policy, tier="disk", directory=directory, existing=existing)
+        first = policy.directories[0]
+        if not holds_a_run(sharded.directory_of_rank(first)):
+            raise FileNotFoundError(f"{str(first)!r} holds no optimizer state to resume (no {MANIFEST})")
+        return cls(params, offload=policy, **options)

@@ -28,6 +28,7 @@ class _Board:
 
     def __init__(self, tasks: Sequence[Task], recorder: Recorder, ended: Callable[[Task], None]) -> None:
         self._changed = threading.Condition()
+        self._tasks = tasks
         self._ended = ended
         self._done: set[int] = set()
         self._open_pieces: dict[int, int] = {}
@@ -40,9 +41,7 @@ class _Board:
     def may_begin(self, task: Task) -> bool:
         """Wait until all that `task` waits for has ended. False where the run was cut before this task's partition began."""
         with self._changed:
-            self._changed.wait_for(
-                lambda: self.error is not None or self._is_cut_off(task) or self._done.issuperset(task.after)
-            )
+            self._changed.wait_for(lambda: self.error is not None or self._is_cut_off(task) or self._is_free(task))
             if self.error is not None:
                 raise _Aborted
             if self._is_cut_off(task):
@@ -50,6 +49,13 @@ class _Board:
             if task.kind != "gradient":
                 self._touched.add(task.partition)
             return True
+
+    def _is_free(self, task: Task) -> bool:
+        """Whether all that `task` waits for has ended. What was cut off never ends: it only passes on what it waited for."""
+        if self._done.issuperset(task.after):
+            return True
+        waiting = (self._tasks[number] for number in task.after if number not in self._done)
+        return self._kept is not None and all(self._is_cut_off(other) and self._is_free(other) for other in waiting)
 
     def _is_cut_off(self, task: Task) -> bool:
         return self._kept is not None and task.partition not in self._kept
@@ -123,6 +129,26 @@ class _Lane:
             self._board.fail(error)
 
 
+class _SmallStacks:
+    """Threads that are started within get a stack of 1 MiB: a lane needs no more, and ten of 8 MiB count against a limit on
+    the process's data (RLIMIT_DATA) as if they were used. The setting is the process's, so it is put back at once."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._before = 0
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+        self._before = threading.stack_size(1 << 20)
+
+    def __exit__(self, *exception: object) -> None:
+        threading.stack_size(self._before)
+        self._lock.release()
+
+
+_small_stacks = _SmallStacks()
+
+
 class Run:
     """`tasks` on their way, each lane on `widths[lane]` threads of its own; `join()` ends it.
 
@@ -149,7 +175,8 @@ class Run:
         for name, lane in self._workers:
             thread = threading.Thread(target=lane.work, name=f"offload {name}", daemon=True)
             try:
-                thread.start()
+                with _small_stacks:
+                    thread.start()
             except RuntimeError as error:  # no thread to be had: the ones that run must end before anybody reads the state
                 self._board.fail(error)
                 break

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from offload_lab.schedule import Task
     from offload_lab.work import Work
 
+Directory = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+
 _UNITS = {"": 1, "B": 1} | {
     prefix + unit: base**power for power, prefix in enumerate("KMGT", start=1) for unit, base in (("B", 1000), ("iB", 1024))
 }
@@ -46,8 +48,9 @@ class OffloadPolicy:
     tier: Literal["ram", "disk"] = "ram"
     """"ram": all state in memory. "disk": in files, streamed through a few buffers."""
 
-    directory: str | os.PathLike[str] | None = None
-    """Where the files of the disk tier live; made when missing. One optimizer a directory. Needed by, and only by, "disk"."""
+    directory: Directory | None = None
+    """Where the files of the disk tier live; made when missing. One optimizer a directory. Needed by, and only by, "disk".
+    Several, on disks of their own: the state is striped over them in proportion to their measured speed."""
 
     ram_budget: int | str | None = None
     """Most bytes of RAM that state and buffers may take ("300MiB" or an int). The disk tier keeps as many partitions in
@@ -89,9 +92,10 @@ class OffloadPolicy:
     on close. A number N: after every Nth step, and on close; the steps between write no weights and nothing that stays in
     RAM. "checkpoint": the files are scratch space, removed on close; save `state_dict()` yourself."""
 
-    existing: Literal["replace", "resume", "refuse"] = "replace"
+    existing: Literal["replace", "resume", "previous", "refuse"] = "replace"
     """What to do when the directory holds an earlier run: start over (warns and names the step given up), take it up
-    where it stopped, or raise FileExistsError."""
+    where it stopped, or at the published step before that ("previous", for a newest one that was damaged), or raise
+    FileExistsError."""
 
     kernel: Literal["auto", "numba", "torch"] = "auto"
     """Which update loops run. "auto": those compiled by numba, else torch's operations (`stats()["kernel"]` says which and
@@ -119,7 +123,7 @@ class OffloadPolicy:
         cls,
         parameters: Iterable[torch.Tensor],
         *,
-        directory: str | os.PathLike[str] | None = None,
+        directory: Directory | None = None,
         ram_budget: int | str | None = None,
         durability: Literal["step", "checkpoint"] = "step",
         seconds: float = 30.0,
@@ -149,7 +153,7 @@ class OffloadPolicy:
         self._one_of("state_dtype", "float32", "bfloat16", "int8")
         if isinstance(self.durability, bool) or not (isinstance(self.durability, int) and self.durability >= 1):
             self._one_of("durability", "step", "checkpoint")
-        self._one_of("existing", "replace", "resume", "refuse")
+        self._one_of("existing", "replace", "resume", "previous", "refuse")
         if self.schedule is not None and not callable(self.schedule):
             raise ValueError(f"OffloadPolicy(schedule={self.schedule!r}): a function that makes a step's tasks, or None")
         for name, least in (("depth", 2), ("io_threads", 1)):
@@ -188,12 +192,26 @@ class OffloadPolicy:
             return
         if self.directory is None:
             raise ValueError('OffloadPolicy(tier="disk") needs directory=…, a folder on the disk that shall be used')
-        if self.durability == "checkpoint" and self.existing == "resume":
+        if self.durability == "checkpoint" and self.existing in ("resume", "previous"):
             raise ValueError(
-                'OffloadPolicy(durability="checkpoint", existing="resume") contradicts itself: scratch files are removed '
-                'on close and cannot be taken up again. Use durability="step", or load a state_dict().'
+                f'OffloadPolicy(durability="checkpoint", existing={self.existing!r}) contradicts itself: scratch files are '
+                'removed on close and cannot be taken up again. Use durability="step", or load a state_dict().'
             )
-        object.__setattr__(self, "directory", Path(self.directory))
+        given = self.directory
+        listed = list(given) if isinstance(given, Sequence) and not isinstance(given, str) else [given]
+        if not listed or not all(isinstance(entry, (str, os.PathLike)) for entry in listed):
+            raise ValueError(f"OffloadPolicy(directory={given!r}): a path, or several, are needed")
+        paths = tuple(map(Path, listed))
+        if len({os.path.realpath(path) for path in paths}) < len(paths):
+            raise ValueError(f"OffloadPolicy(directory={given!r}): the same directory is named twice")
+        object.__setattr__(self, "directory", paths[0] if len(paths) == 1 else paths)
+
+    @property
+    def directories(self) -> tuple[Path, ...]:
+        """`directory` as a tuple, whether it is one, several or none."""
+        if self.directory is None:
+            return ()
+        return self.directory if isinstance(self.directory, tuple) else (Path(self.directory),)
 
     @property
     def publish_every(self) -> int | None:

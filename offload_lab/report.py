@@ -33,7 +33,10 @@ def stats(engine: Engine) -> dict[str, Any]:
         "deferred_parameters": engine.stepping.deferred,
         "direct_io": files.direct if files is not None else None,
         "io_path": _io_path(engine),
+        "staging_bytes": engine.staging.nbytes,
+        "staging": _staging(engine),
         "directory": str(files.directory) if files is not None else None,
+        "directories": _directories(engine),
         "durability": engine.policy.durability if files is not None else None,
         "steps": engine.steps,
         "skipped_steps": engine.skipped_steps,
@@ -43,6 +46,24 @@ def stats(engine: Engine) -> dict[str, Any]:
         "last_step": _last_step(engine),
         **{f"{tier}_bytes": nbytes for tier, nbytes in engine.memory().items()},
     }
+
+
+def _directories(engine: Engine) -> list[dict[str, Any]]:
+    """Each directory, its share of the state, and its bytes a second, where that was measured."""
+    files = engine.files
+    if files is None:
+        return []
+    speeds = files.speeds or [None] * len(files.shares)
+    return [
+        {"path": str(path), "share": share / sum(files.shares), "bandwidth": speed}
+        for path, share, speed in zip(files.directories, files.shares, speeds, strict=True)
+    ]
+
+
+def _staging(engine: Engine) -> str:
+    if not engine.staging.nbytes:
+        return "none: no parameter is on an accelerator"
+    return "pinned" if engine.staging.why is None else f"pageable, and slower: {engine.staging.why}"
 
 
 def _io_path(engine: Engine) -> str:

@@ -8,17 +8,19 @@ mapped into memory beside it, which the system can write out and drop whenever m
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import shutil
+import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from offload_lab.storage.direct_io import StorageError, describe
+from offload_lab.storage.folders import LOCK
+from offload_lab.storage.lock import DirectoryLock, holder
 
 
 def reserve(path: Path, nbytes: int) -> None:
@@ -36,11 +38,24 @@ def reserve(path: Path, nbytes: int) -> None:
             raise StorageError(error.errno, f"{text}. Saving needs twice the size of the file for a while.") from error
 
 
-class Scratch:
-    """Tensors in files of a folder that is gone after `with`."""
+MARK = ".saving-"
 
-    def __init__(self, beside: Path) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix=f".{beside.name}.", dir=beside.parent))
+
+def abandoned(folder: Path, name: str = "*") -> list[Path]:
+    """Folders of saves of `name` in `folder` whose process is gone."""
+    return [path for path in folder.glob(f".{name}{MARK}*") if path.is_dir() and holder(path / LOCK) is None]
+
+
+class Scratch:
+    """A folder beside `path` with tensors in files and the draft of what is to stand at `path`; gone after `with`. What a save
+    of the same path left that was killed goes first."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        for left in abandoned(path.parent, glob.escape(path.name)):
+            shutil.rmtree(left, ignore_errors=True)
+        self._folder = Path(tempfile.mkdtemp(prefix=f".{path.name}{MARK}", dir=path.parent))
+        self._lock = DirectoryLock(self._folder / LOCK) if sys.platform != "win32" else None
         self._count = 0
 
     def zeros(self, shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
@@ -53,45 +68,36 @@ class Scratch:
         reserve(path, numel * dtype.itemsize)
         return torch.from_file(str(path), shared=True, size=numel, dtype=dtype).view(shape)
 
+    def write(self, content: Any) -> None:
+        """`torch.save`, replacing what was at `path` in one step. Raises StorageError where it cannot be written; what was
+        there then stands."""
+        draft = self._folder / "draft"
+        try:
+            torch.save(content, draft)
+        except RuntimeError as error:  # torch's writer says where it was in the file, not which file, nor that a disk is full
+            done = draft.stat().st_size if draft.exists() else 0
+            free = f"{shutil.disk_usage(self.path.parent).free:,} bytes are free there"
+            text = f"saving {str(self.path)!r} failed after {done:,} bytes: {str(error).splitlines()[0]}; {free}"
+            raise StorageError(errno.EIO, text) from error
+        _sync(draft)
+        os.replace(draft, self.path)
+        _sync(self.path.parent)  # the rename itself is on disk only when the directory is
+
     def __enter__(self) -> Scratch:
         return self
 
     def __exit__(self, *exception: object) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
+        if self._lock is not None:
+            self._lock.close()
 
 
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A path to write to; what is written there takes the place of `path` in one step, or, after an error, nothing does."""
-    draft = path.with_name(f".{path.name}.draft")
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
     try:
-        yield draft
-        descriptor = os.open(draft, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-        os.replace(draft, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)  # the rename itself is on disk only when the directory is
-        finally:
-            os.close(folder)
-    except BaseException:
-        draft.unlink(missing_ok=True)
-        raise
-
-
-def write(content: Any, path: Path) -> None:
-    """`torch.save`, replacing what was at `path` in one step. Raises StorageError where it cannot be written."""
-    with replacing(path) as draft:
-        try:
-            torch.save(content, draft)
-        except RuntimeError as error:  # torch's writer says where it was in the file, not which file, nor that a disk is full
-            done = draft.stat().st_size if draft.exists() else 0
-            free = f"{shutil.disk_usage(path.parent).free:,} bytes are free there"
-            text = f"saving {str(path)!r} failed after {done:,} bytes: {str(error).splitlines()[0]}; {free}"
-            raise StorageError(errno.EIO, text) from error
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def read(path: Path) -> Any:

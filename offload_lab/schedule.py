@@ -12,8 +12,8 @@ from typing import Literal
 
 from offload_lab.caching import Cache
 
-Kind = Literal["gradient", "read", "update", "write", "fetch", "publish", "compute", "forward"]
-Lane = Literal["backward", "disk-read", "cpu", "disk-write", "device-to-host", "host-to-device", "accelerator", "forward"]
+Kind = Literal["gradient", "fetch", "read", "update", "send", "write", "compute", "forward"]
+Lane = Literal["backward", "device-to-host", "disk-read", "cpu", "host-to-device", "disk-write", "accelerator", "forward"]
 Order = Literal["forward", "alternating"]
 
 
@@ -22,7 +22,8 @@ class Item:
     """A partition as the schedule sees it: bytes to read before its update and to write after it; 0 means no such task.
 
     A partition that stays in RAM has `resident` set: it is not read, and takes no buffer. `update_bytes` are those that its
-    update moves through memory, reads and writes together.
+    update moves through memory, reads and writes together. One with parameters on an accelerator has bytes to fetch (weights
+    and gradients) and to send (weights).
     """
 
     partition: int
@@ -30,13 +31,15 @@ class Item:
     write_bytes: int
     resident: bool
     update_bytes: int = 0
+    fetch_bytes: int = 0
+    send_bytes: int = 0
 
 
 @dataclass(frozen=True)
 class Task:
     """One thing to do. `number` is its place in the list; `after` holds numbers of earlier tasks; `buffer` is the buffer
-    it works in, or None for a partition that is resident. `nbytes` are moved by its lane: to or from the disk, over the link
-    ("fetch" a gradient, "publish" a weight), or by an update through memory."""
+    it works in, or None for a partition that is resident; `slab` the staging slab of one that is on an accelerator. `nbytes`
+    are moved by its lane: to or from the disk, over the link, or by an update through memory."""
 
     number: int
     kind: Kind
@@ -45,6 +48,7 @@ class Task:
     nbytes: int
     after: tuple[int, ...]
     buffer: int | None
+    slab: int | None = None
 
 
 def in_order(partitions: Sequence[int], order: Order, step: int) -> list[int]:
@@ -62,9 +66,18 @@ class _Tasks(list[Task]):
         self.last_use: dict[int, int] = {}  # buffer -> the last task of this list that works in it
         self._written: dict[int, int] = {}  # partition -> its last write in this list
 
-    def put(self, kind: Kind, lane: Lane, partition: int, nbytes: int, after: tuple[int, ...], buffer: int | None) -> int:
+    def put(
+        self,
+        kind: Kind,
+        lane: Lane,
+        partition: int,
+        nbytes: int,
+        after: tuple[int, ...],
+        buffer: int | None,
+        slab: int | None = None,
+    ) -> int:
         number = len(self)
-        self.append(Task(number, kind, lane, partition, nbytes, after, buffer))
+        self.append(Task(number, kind, lane, partition, nbytes, after, buffer, slab))
         if buffer is not None:
             self.last_use[buffer] = number
         if kind == "write":
@@ -113,24 +126,36 @@ def step(
     following: Sequence[int] = (),
     write_back: bool = False,
     gradients: bool = False,
+    slabs: int = 1,
 ) -> list[Task]:
     """Read ahead, update in the order of `items`, write behind, through the buffers of `cache`, which is brought up to date.
 
     `following`: the order in which the next step will come to the partitions, for a cache that wants to know.
     `write_back`: a streamed partition is written when its buffer is wanted for another, not after each update.
     `gradients`: an update waits for a task "gradient" as well, which ends when backward has come so far.
+    `slabs`: how many staging slabs there are for partitions on an accelerator, which take them in turn.
     """
     tasks = _Tasks()
     turns = _turns(items, following)
+    sent: dict[int, int] = {}  # slab -> the last task that took the weights from it
+    fetched = 0
     for place, item in enumerate(items):
         buffer: int | None = None
         before: tuple[int, ...] = ()
+        slab: int | None = None
         if gradients:
             before = (tasks.put("gradient", "backward", item.partition, 0, (), None),)
+        if item.fetch_bytes:
+            slab, fetched = fetched % slabs, fetched + 1
+            # What was in the slab is on the device only when it was sent, not when it was updated.
+            free = (sent[slab],) if slab in sent else ()
+            before = (tasks.put("fetch", "device-to-host", item.partition, item.fetch_bytes, before + free, None, slab),)
         if not item.resident:
             buffer, brought = tasks.bring(item, cache, turns(place))
             before += brought
-        update = tasks.put("update", "cpu", item.partition, item.update_bytes, before, buffer)
+        update = tasks.put("update", "cpu", item.partition, item.update_bytes, before, buffer, slab)
+        if slab is not None:
+            sent[slab] = tasks.put("send", "host-to-device", item.partition, item.send_bytes, (update,), None, slab)
         if write_back and buffer is not None:
             cache.owe(item.partition, item.write_bytes)
         elif item.write_bytes:

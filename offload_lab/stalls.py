@@ -9,6 +9,7 @@ from itertools import pairwise
 from offload_lab.trace import Event
 
 LANES = {"read": "disk reads", "write": "disk writes", "update": "update", "gradient": "backward"}
+LINK = {"fetch": "copies from the accelerator", "send": "copies to the accelerator"}
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def merged(events: Iterable[Event], start: float, end: float) -> list[tuple[floa
 def lane_use(events: Sequence[Event], start: float, end: float) -> dict[str, LaneUse]:
     """Use of each lane between `start` and `end` (seconds of the events' clock)."""
     result = {}
-    for kind, label in LANES.items():
+    for kind, label in (LANES | LINK).items():
         mine = [event for event in events if event.name == kind and event.end > start and event.start < end]
         if mine:
             busy = sum(right - left for left, right in merged(mine, start, end))
@@ -52,16 +53,18 @@ def attribute(events: Sequence[Event], start: float, end: float) -> dict[str, fl
     """Shares of the time between `start` and `end`, adding up to 1, by what the step was doing or waiting for.
 
     While an update runs, the step is updating. While none runs and updates are still to come, it waits for the gradient that
-    is to come, or for a read, or, where no read runs either, for a buffer that is being written. After the last update it
-    waits for writes. The rest is "other" (publishing, starting threads).
+    is to come, for a read or a copy from the accelerator (copies are named only where there are any), or, where none of these
+    runs, for a buffer that is being written. After the last update it waits for writes and for copies to the accelerator. The
+    rest is "other" (publishing, starting threads).
     """
-    shares = dict.fromkeys((*LANES.values(), "other"), 0.0)
+    lanes = LANES | {kind: label for kind, label in LINK.items() if any(event.name == kind for event in events)}
+    shares = dict.fromkeys((*lanes.values(), "other"), 0.0)
     if end <= start:
         return shares
-    running = {kind: merged([e for e in events if e.name == kind], start, end) for kind in LANES}
+    running = {kind: merged([e for e in events if e.name == kind], start, end) for kind in lanes}
     last_update = max((right for _, right in running["update"]), default=start)
     points = sorted({start, end, *(t for spans in running.values() for span in spans for t in span)})
-    at = dict.fromkeys(LANES, 0)
+    at = dict.fromkeys(lanes, 0)
     for left, right in pairwise(points):
         active = set()
         for kind, spans in running.items():
@@ -69,7 +72,7 @@ def attribute(events: Sequence[Event], start: float, end: float) -> dict[str, fl
                 at[kind] += 1
             if at[kind] < len(spans) and spans[at[kind]][0] <= left:
                 active.add(kind)
-        order = ("update", "read", "write", "gradient") if left < last_update else ("update", "write")
-        label = next((LANES[kind] for kind in order if kind in active), "other")
+        order = ("update", "read", "fetch", "write", "send", "gradient") if left < last_update else ("update", "write", "send")
+        label = next((lanes[kind] for kind in order if kind in active), "other")
         shares[label] += (right - left) / (end - start)
     return shares

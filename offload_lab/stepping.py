@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from offload_lab import gradients, pending, sharded, update
-from offload_lab.devices import HostView
+from offload_lab.devices import View, Views
 from offload_lab.execution import Execution
 from offload_lab.job import Job
 from offload_lab.schedule import in_order
@@ -51,7 +51,8 @@ class Stepping:
                 return skipped
         self.wait()
         empty: list[Tracked] = []
-        views: dict[int, HostView] = {}
+        views: dict[int, View] = {}
+        made = Views()
         groups: dict[int, dict] = {}
         everything = self.engine.tracked
         for number, group in settings:
@@ -76,7 +77,7 @@ class Stepping:
                 )
             if tracked.sharded:
                 parameter, gradient = tracked.local, local(gradient)
-            views[number] = HostView(parameter, gradient)
+            views[number] = made.of(parameter, gradient)
             groups[number] = group
         culprits = gradients.not_finite(views, self.engine.kernel, self.engine.threads)
         if sharded.somewhere(bool(culprits), (tracked.parameter for tracked in everything)):
@@ -90,6 +91,10 @@ class Stepping:
         deferring = self.engine.policy.overlap != "none" and not self._compiler_in_use()
         active = {index for number in views for index in everything[number].parts}
         order = in_order(list(active), self.engine.policy.order, self.engine.steps)
+        missing = {number for index in active for number in self.engine.layouts[index].distinct}.difference(views)
+        for number in missing:  # it has no gradient, but its weight is written to disk with the others
+            views[number] = made.of(everything[number].local, None)
+        self.execution.linked = any(view.link is not None for view in views.values())
         planned = self.execution.plan(order, self.engine.steps + 1)  # before anything is booked: it may be refused
         job = self._job(views, groups, order, decoupled, deferring)
         job.planned = planned
@@ -126,14 +131,11 @@ class Stepping:
             )
         return True
 
-    def _job(
-        self, views: dict[int, HostView], groups: dict[int, dict], active: list[int], decoupled: bool, deferring: bool
-    ) -> Job:
+    def _job(self, views: dict[int, View], groups: dict[int, dict], active: list[int], decoupled: bool, deferring: bool) -> Job:
         """The step as a job, and booked as done: counts, and version counters (ours, so that autograd sees the change)."""
         engine = self.engine
-        missing = {number for index in active for number in engine.layouts[index].distinct}.difference(views)
-        for number in missing:  # it has no gradient, but its weight is written to disk with the others
-            views[number] = HostView(engine.tracked[number].local, None)
+        if self.execution.linked:
+            engine.reserve_staging(active, any(view.wide for view in views.values()))
         settings = engine.describe_groups() if engine.policy.keeps_weights else []
         job = Job(engine.steps + 1, active, len(engine.tracked), settings)
         job.put(views)
@@ -184,18 +186,23 @@ class Stepping:
 
     def wait(self) -> None:
         """Return when no step is under way. Raises, once, what stopped the one that was."""
+        error = self.settle()
+        if error is not None:
+            raise error
+
+    def settle(self) -> BaseException | None:
+        """Return when no step is under way: what stopped the one that was, once, if something did."""
         job = self._underway
         if job is None:
-            return
+            return None
         if job.thread is not None and job.thread is not threading.current_thread():
             job.thread.join()
         self._underway = None
         _running.discard(self)
         for number in job.views:
-            with contextlib.suppress(RuntimeError):  # the same error for each; it is raised once, below
+            with contextlib.suppress(RuntimeError):  # the same error for each; it is told once, below
                 pending.settle(self.engine.tracked[number].parameter)
-        if job.error is not None:
-            raise job.error
+        return job.error
 
 
 def _before_fork() -> None:

@@ -13,7 +13,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -247,7 +246,7 @@ def _room(policy: OffloadPolicy) -> Iterator[OffloadPolicy]:
     if policy.tier == "ram":
         yield replace(policy, overlap="none")
         return
-    near = Path(policy.directory).absolute().parent
+    near = policy.directories[0].absolute().parent
     with tempfile.TemporaryDirectory(prefix="offload-verify-", dir=near if near.is_dir() else None) as folder:
         yield replace(policy, directory=folder, existing="replace", overlap="none")
 

@@ -96,7 +96,7 @@ class TaskList(list[Task]):
         return self.put("forward", "forward", item.partition, 0, after)
 
     def put(self, kind: Kind, lane: Lane, partition: int, nbytes: int, after: After = (), buffer: int | None = None) -> int:
-        """Any task. Lanes of an accelerator ("fetch" in "device-to-host", "publish" in "host-to-device", "compute" in
+        """Any task. Lanes of an accelerator ("fetch" in "device-to-host", "send" in "host-to-device", "compute" in
         "accelerator") are run by the simulator only."""
         waits = (after,) if after is None or isinstance(after, int) else after
         number = len(self)

@@ -13,8 +13,9 @@ from typing import Any
 from offload_lab.partition import BLOCK, QUANTUM, Kind, Partition, Span
 from offload_lab.storage.checksum import checksum
 from offload_lab.storage.direct_io import StorageError
+from offload_lab.storage.places import FINENESS
 
-FORMAT = 2
+FORMAT, STRIPED = 2, 3
 
 
 def described_kind(kind: Kind) -> dict[str, Any]:
@@ -64,6 +65,12 @@ class Manifest:
     """Bytes that a checksum covers."""
     pid: int = field(default_factory=os.getpid)
     format: int = FORMAT
+    directories: list[str] = field(default_factory=list)
+    """Where the state lies, if in several directories: the first is the manifest's own."""
+    shares: list[int] = field(default_factory=lambda: [1])
+    """How many of each sum(shares) chunks lie in each of these."""
+    run: str = ""
+    """An id that the other directories have, too, so that they are not mistaken."""
 
     @property
     def step(self) -> int:
@@ -115,6 +122,11 @@ class Manifest:
             whole = len(self.newest.slots) == len(partitions) and len(self.newest.parameter_steps) == len(parameters)
             if halves or not counts or not whole:
                 raise ValueError(f"it is not complete ({names[halves[0]] if halves else 'slots and steps'})")
+            striped = len(self.shares) == max(1, len(self.directories)) and all(
+                isinstance(share, int) and 0 < share <= FINENESS for share in self.shares
+            )
+            if not striped:
+                raise ValueError(f"shares {self.shares} for {len(self.directories)} directories")
             if self.chunk <= 0 or self.chunk % BLOCK:
                 raise ValueError(f"{self.chunk} bytes are no chunk")
         except (ValueError, TypeError, LookupError) as error:
@@ -143,6 +155,8 @@ def encoded(manifest: Manifest, layout: str) -> str:
         "newest": vars(manifest.newest),
         "previous": None if manifest.previous is None else vars(manifest.previous),
     }
+    if manifest.run:  # an edition that knows of one directory only must not take this for one of its own
+        changing |= {"format": STRIPED, "directories": manifest.directories, "shares": manifest.shares, "run": manifest.run}
     return json.dumps(changing)[:-1] + ", " + layout[1:]
 
 
@@ -187,10 +201,10 @@ def load(path: Path) -> Manifest | None:
         whole = json.loads(data)
         content = whole.get("content", whole)  # format 1 had no checksum around it
         version = content["format"]
-        if version != FORMAT:
+        if version not in (FORMAT, STRIPED):
             raise StorageError(
                 errno.EINVAL,
-                f"{str(path)!r} has format {version}; this edition reads format {FORMAT}. "
+                f"{str(path)!r} has format {version}; this edition reads format {FORMAT} or {STRIPED}. "
                 "Resume it with the edition that wrote it and save a state_dict().",
             )
         if data != sealed(data[len(_HEAD) + 8 + len(_MIDDLE) : -len(_TAIL)].decode()):

@@ -173,7 +173,7 @@ def whole(tmp_path_factory):
             parameter.grad = torch.ones_like(parameter)
             optimizer.step()
         files = optimizer._engine.files
-        places = [(p.offset + files.slots[i] * p.nbytes, p.nbytes) for i, p in enumerate(files._places)]
+        places = [(files.where(i, files.slots[i])[1], p.nbytes) for i, p in enumerate(files._places)]
     return directory, places, parameter.detach().clone()
 
 
@@ -209,9 +209,9 @@ def test_damage_that_comes_while_training_is_met_at_the_next_read(model, train, 
     optimizer = adamw(module, disk(partition_size=300))
     train(module, optimizer, 3)
     files = optimizer._engine.files
-    place = files._places[2]
-    descriptor = os.open(files.state_path, os.O_RDWR)
-    os.pwrite(descriptor, b"\xff\x00\xff", place.offset + files.slots[2] * place.nbytes + 100)
+    path, at = files.where(2, files.slots[2], 100)
+    descriptor = os.open(path, os.O_RDWR)
+    os.pwrite(descriptor, b"\xff\x00\xff", at)
     os.close(descriptor)
     with pytest.raises(StorageError, match=r"partition 2 was damaged: .*offload\.state.*Restore both files"):
         train(module, optimizer, 1, start=3)

@@ -74,3 +74,16 @@ def test_what_cannot_be_is_refused(disk):
     made[0]["tier"] = "ram"
     with pytest.raises(ValueError, match="too small"):
         OffloadAdamW(made, offload=disk(ram_budget=2 * 16_384 + 1000, depth=2))
+
+
+def test_beside_the_parameter_is_ram_where_the_parameter_is_in_ram(tmp_path):
+    near, far = torch.nn.Parameter(torch.ones(3000)), torch.nn.Parameter(torch.ones(3000))
+    policy = OffloadPolicy(tier="disk", directory=tmp_path / "state", ram_budget="1MiB", partition_size=1000)
+    groups = [{"params": [near], "tier": "device"}, {"params": [far], "tier": "disk"}]
+    with OffloadAdamW(groups, offload=policy) as optimizer:
+        near.grad, far.grad = torch.ones(3000), torch.ones(3000)
+        optimizer.step()
+        assert optimizer.stats()["resident_partitions"] == 3
+    elsewhere = torch.nn.Parameter(torch.ones(3, device="meta"))
+    with pytest.raises(ValueError, match=r"are on meta: state on an accelerator is not kept"):
+        OffloadAdamW([{"params": [elsewhere], "tier": "device"}], offload=policy)

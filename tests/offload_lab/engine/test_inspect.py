@@ -49,8 +49,8 @@ def test_a_live_and_a_closed_run(stepped, tmp_path):
 
 
 def test_damage_is_named_and_is_an_exit_code(stepped, tmp_path):
-    place = stepped._engine.files._places[1]
-    at = place.offset + stepped._engine.files.slots[1] * place.nbytes + 5
+    files = stepped._engine.files
+    _, at = files.where(1, files.slots[1], 5)
     stepped.close()
     with open(tmp_path / "state" / "offload.state", "r+b") as file:
         file.seek(at)

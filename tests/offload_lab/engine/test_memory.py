@@ -82,3 +82,18 @@ def test_peak_memory_stays_within_the_budget(tmp_path, overlap, residency, durab
     seen = json.loads(child.stdout)
     assert seen["peaks"] and all(peak <= 1.05 * seen["budget"] for peak in seen["peaks"].values()), seen
     assert seen["peaks"]["steps"] > 0.3 * seen["budget"], "something was measured"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="RLIMIT_DATA counts threads' stacks on Linux only")
+def test_the_lanes_threads_fit_under_a_limit_that_their_usual_stacks_would_break(tmp_path):
+    code = (
+        "import resource, sys, threading, torch; from offload_lab import OffloadAdamW, OffloadPolicy\n"
+        "from offload_lab.meter import vm_data\n"
+        "policy = OffloadPolicy(tier='disk', directory=sys.argv[1], io_threads=16, partition_size=1 << 16, chunk_bytes=4096)\n"
+        "p = torch.nn.Parameter(torch.zeros(1 << 20)); p.grad = torch.ones_like(p)\n"
+        "optimizer = OffloadAdamW([p], offload=policy)\n"
+        "limit = vm_data() + (80 << 20); resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))\n"
+        "optimizer.step(); optimizer.step(); print(optimizer.stats()['steps'], threading.stack_size())"
+    )
+    done = subprocess.run([sys.executable, "-c", code, tmp_path / "state"], cwd=ROOT, capture_output=True, text=True)
+    assert done.stdout.split() == ["2", "0"], done.stderr

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
+from typer.testing import CliRunner
+
+from offload_lab.cli import app
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -120,7 +123,7 @@ print(peak_of(lambda: o.save(sys.argv[1] + "/tag.pt")), peak_of(lambda: o.load(s
 
 
 @pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="no way to set room aside")
-@pytest.mark.parametrize("size, told", [("1500k", "reserving 1,048,576 bytes"), ("2m", "saving '"), ("3m", "saving '")])
+@pytest.mark.parametrize("size, told", [("1500k", "reserving 1,048,576 bytes"), ("2060k", "saving '"), ("3m", "saving '")])
 def test_a_disk_too_small_for_the_file_is_an_error_and_not_the_end_of_the_process(tmp_path, size, told):
     """In a child: a write through a mapping that finds no room ends the process, and would end this one."""
     if os.geteuid() != 0:
@@ -149,3 +152,27 @@ optimizer.step(); print(optimizer.stats()["steps"])
         assert not list(small.iterdir())
     finally:
         subprocess.run(["umount", str(small)], check=True)
+
+
+def test_a_save_that_was_killed_is_cleared_by_the_next_one_or_by_clean(model, train, adamw, disk, tmp_path):
+    code = (
+        "import os, signal, sys, torch; from offload_lab import OffloadAdamW, saving\n"
+        "p = torch.nn.Parameter(torch.zeros(5000)); p.grad = torch.ones(5000)\n"
+        "o = OffloadAdamW([p]); o.step(); saving._sync = lambda path: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "o.save(sys.argv[1])"
+    )
+
+    def killed():
+        done = subprocess.run([sys.executable, "-c", code, tmp_path / "tag.pt"], cwd=ROOT)
+        assert done.returncode == -9
+        return [path for path in tmp_path.iterdir() if path.name.startswith(".tag.pt.saving-")]
+
+    assert len(killed()) == 1 and len(killed()) == 1, "the second save clears away what the first one left"
+    seen = CliRunner().invoke(app, ["clean", str(tmp_path), "--yes"])
+    assert seen.exit_code == 0 and "draft" in seen.stdout and not list(tmp_path.iterdir())
+    module = model()
+    optimizer = adamw(module, disk())
+    train(module, optimizer, 1)
+    killed()
+    optimizer.save(tmp_path / "tag.pt")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["state", "tag.pt"]

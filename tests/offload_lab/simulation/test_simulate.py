@@ -178,7 +178,7 @@ def test_lanes_of_an_accelerator():
         compute = tasks.put("compute", "accelerator", partition, 5)
         fetch = tasks.put("fetch", "device-to-host", partition, 4, compute)
         update = tasks.put("update", "cpu", partition, 6, fetch)
-        tasks.put("publish", "host-to-device", partition, 4, update)
+        tasks.put("send", "host-to-device", partition, 4, update)
     run = simulate(tasks, machine(dram=3, **links))
     assert [start for start, _ in run.times[0]] == pytest.approx([0, 1, 3, 5, 1, 3, 5, 9])
     assert run.makespan == pytest.approx(13)

@@ -161,7 +161,7 @@ def test_a_schedule_that_is_wrong_is_refused_with_the_task_and_why(lines, named)
         ({"after": (5,)}, r"waits for \(5,\)"),
         ({"partition": 7}, "has no part in this step; these have: 0, 1"),
         ({"lane": "cpu"}, "kind 'read' in lane 'cpu'"),
-        ({"kind": "publish", "lane": "host-to-device"}, "kind 'publish' in lane 'host-to-device'"),
+        ({"kind": "send", "lane": "host-to-device"}, "kind 'send' in lane 'host-to-device'"),
     ],
 )
 def test_a_task_that_is_none_of_this_step_is_refused(change, named):

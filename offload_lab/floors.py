@@ -1,1 +1,0 @@
-"""What no schedule of a step's work can beat, with the proofs. Pure."""
