@@ -148,7 +148,7 @@ class Checked:
             [
                 f"{self.puzzle.name}: right in all {len(self.rows)} cases.",
                 f"  time:   {mine.time:6.1%} of the speed that no schedule beats (the reference {other.time:.1%}), predicted",
-                f"  memory: {mine.memory:6.1%} of your peak bytes are needed to be as fast as you (the reference {other.memory:.1%})",
+                f"  memory: {mine.memory:6.1%} of your peak is needed to be as fast (the reference {other.memory:.1%})",
                 "  as fast as the reference in every case"
                 if self.as_fast
                 else f"  slowest beside the reference on {slowest.case.name}: {slowest.theirs.makespan:.4g} s, where it takes "
