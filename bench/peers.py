@@ -16,12 +16,13 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-TORCH = next(line.strip() for line in (HERE.parent / "constraints.txt").read_text().splitlines() if line.startswith("torch=="))
-TORCH = TORCH.split("+")[0]
-ACCELERATE = next(line.strip() for line in (HERE.parent / "constraints.txt").read_text().splitlines() if "accelerate==" in line)
+_PINNED = [line.strip() for line in (HERE.parent / "constraints.txt").read_text().splitlines() if "==" in line]
+TORCH = next(line for line in _PINNED if line.startswith("torch==")).split("+")[0]
+# Accelerate asks for the version of transformers where it runs DeepSpeed.
+HUGGING_FACE = [line for line in _PINNED if line.startswith(("accelerate==", "transformers=="))]
 
 
-READY = "torch, deepspeed, accelerate\n"
+READY = "torch, deepspeed, accelerate, transformers\n"
 """What `.ready` says of an environment that has everything; an older one gets what it lacks."""
 
 
@@ -70,7 +71,7 @@ def python() -> str:
         _run([sys.executable, "-m", "venv", str(folder())])
         _run([*pip, TORCH, "numpy", "setuptools", "wheel", "packaging", "psutil"])
         _run([*pip, "--no-build-isolation", "deepspeed"], DS_BUILD_OPS="0")
-        _run([*pip, ACCELERATE])
+        _run([*pip, *HUGGING_FACE])
         (folder() / ".ready").write_text(READY)
     return str(interpreter)
 

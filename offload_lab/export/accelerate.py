@@ -22,7 +22,8 @@ def as_accelerate(plan: Plan, recipe: Recipe | None = None, kind: Kind | None = 
     """The text of the YAML file; comments at its head say what the file cannot.
 
     "plain": the script holds OffloadAdamW. "deepspeed": DeepSpeed holds the state, with the questionnaire's few settings, or
-    with all of those in `deepspeed_file` (made by `as_deepspeed`). "fsdp2": weights and gradients are sharded, and move to RAM.
+    with all of those in `deepspeed_file` (a path; made by `as_deepspeed`), which a plan with a disk needs. "fsdp2": weights
+    and gradients are sharded, and move to RAM.
     None: "fsdp2" where weights are planned in RAM, "deepspeed" where they are planned on disk, else "plain".
 
     Raises ExportError where Accelerate cannot do what was planned, ValueError where the plan is damaged.
@@ -120,7 +121,7 @@ def _plain(plan: Plan) -> tuple[dict[str, Any], list[str]]:
 
 def _deepspeed(plan: Plan, recipe: Recipe, file: str | None) -> tuple[dict[str, Any], list[str]]:
     notes = list(as_deepspeed(plan, recipe)["_note"][1:])  # it refuses what DeepSpeed cannot do
-    places, directory = plan.placement, plan.offload.directory
+    places = plan.placement
     if file is not None:
         notes.append(
             f"The optimizer is in {file}: pass accelerate.utils.DummyOptim(model.parameters()) in the script, and a DataLoader "
@@ -128,18 +129,19 @@ def _deepspeed(plan: Plan, recipe: Recipe, file: str | None) -> tuple[dict[str, 
         )
         config: dict[str, Any] = {"deepspeed_config_file": file, "zero3_init_flag": places.weights != "gpu"}
         return _common(plan, "DEEPSPEED", None) | {"deepspeed_config": config}, notes
-    notes = [note for note in notes if not note.startswith("Buffers:")]
+    if "disk" in (places.state, places.weights):
+        # Accelerate 1.12 asks for the folder and writes it to its file, but `accelerate launch` passes it to nobody.
+        raise ExportError(
+            "the plan puts something on disk, and `accelerate launch` (1.12) forgets the folder that its questionnaire asks for; "
+            "DeepSpeed would write to a folder called none. Make a file with `offload-lab export deepspeed --out ds.json`, and "
+            "give it here as --deepspeed-file ds.json."
+        )
     notes.append(
         f"The optimizer in the script: torch.optim.AdamW(model.parameters(), lr={recipe.lr}, betas={recipe.betas}, "
         f"eps={recipe.eps}, weight_decay={recipe.weight_decay}); Accelerate makes DeepSpeed's of it. A DataLoader of "
         f"batch_size={plan.model.batch}."
     )
-    if "disk" in (places.state, places.weights):
-        notes.append(
-            "The questionnaire knows nothing of block sizes, buffers and sub-groups: here are DeepSpeed's own. To set them, "
-            "make a file with `offload-lab export deepspeed` and give it as --deepspeed-file."
-        )
-    device = {"gpu": "none", "ram": "cpu", "disk": "nvme"}
+    device = {"gpu": "none", "ram": "cpu"}
     config = {
         "gradient_accumulation_steps": plan.model.accumulation,
         "offload_optimizer_device": device[places.state],
@@ -149,10 +151,6 @@ def _deepspeed(plan: Plan, recipe: Recipe, file: str | None) -> tuple[dict[str, 
     }
     if recipe.clip is not None:
         config["gradient_clipping"] = recipe.clip
-    if places.state == "disk":
-        config["offload_optimizer_nvme_path"] = directory
-    if places.weights == "disk":
-        config["offload_param_nvme_path"] = directory
     if config["zero_stage"] == 3:
         config["zero3_save_16bit_model"] = True
     precision = {"bfloat16": "bf16", "float16": "fp16", "float32": "no"}[plan.model.dtype]

@@ -121,8 +121,8 @@ def _refuse(plan: Plan) -> None:
         there = plan.capacity.get(tier)
         if there is not None and needed > there:
             raise ExportError(
-                f"DeepSpeed needs at least {needed:,} bytes {WHERE[tier]} for this ({STATE_BYTES} a parameter of float32 state and "
-                f"gradient, and the weights that are there), and there are {there:,}. OffloadAdamW takes less, and the plan "
+                f"DeepSpeed needs at least {needed:,} bytes {WHERE[tier]} for this ({STATE_BYTES} a parameter of float32 state "
+                f"and gradient, weights that are there), and there are {there:,}. OffloadAdamW takes less, and the plan "
                 f"counts on it; {'plan with the state on disk' if tier == 'ram' else 'a larger disk is needed'}."
             )
 
