@@ -1,6 +1,6 @@
 """Exported configurations, run by those they are for: `python -m bench.exports [--only WORD] [--json]`.
 
-Each case is exported with the command line and trains two steps on the CPU: with DeepSpeed itself, `accelerate launch`, torchrun.
+Each case is exported with the command line and trains two steps on the CPU: with DeepSpeed, `accelerate launch`, torchrun.
 DeepSpeed runs in the peers' environment (bench/peers.py). What cannot run here is reported with the reason.
 """
 

@@ -132,7 +132,7 @@ def _deepspeed(plan: Plan, recipe: Recipe, file: str | None) -> tuple[dict[str, 
     if "disk" in (places.state, places.weights):
         # Accelerate 1.12 asks for the folder and writes it to its file, but `accelerate launch` passes it to nobody.
         raise ExportError(
-            "the plan puts something on disk, and `accelerate launch` (1.12) forgets the folder that its questionnaire asks for; "
+            "something is to be on disk, and `accelerate launch` (1.12) forgets the folder that its questionnaire asks for: "
             "DeepSpeed would write to a folder called none. Make a file with `offload-lab export deepspeed --out ds.json`, and "
             "give it here as --deepspeed-file ds.json."
         )
