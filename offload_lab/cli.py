@@ -89,13 +89,12 @@ def plan(
     ram_budget: Annotated[str | None, typer.Option(help='RAM of the disk tier, for example "300MiB".')] = None,
 ) -> None:
     """Say what a training process takes in RAM and on disk, by kind, with each of the three optimizers."""
-    from offload_lab.planner import OPTIMIZERS
-    from offload_lab.planner import plan as predict
     from offload_lab.policy import parse_bytes
+    from offload_lab.state_bytes import OPTIMIZERS, training_bytes
 
     try:
         budget = None if ram_budget is None else parse_bytes(ram_budget)
-        plans = [predict(_parameters(params), dtype, optimizer, ram_budget=budget) for optimizer in OPTIMIZERS]
+        plans = [training_bytes(_parameters(params), dtype, optimizer, ram_budget=budget) for optimizer in OPTIMIZERS]
     except ValueError as error:
         _refuse(str(error))
     typer.echo("\n\n".join(map(str, plans)))

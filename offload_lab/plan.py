@@ -14,12 +14,12 @@ The file is one JSON object. Bytes and seconds are plain numbers; what is not kn
       "hardware": {…},                       Hardware.to_dict()
       "placement": {"state": "disk", "weights": "gpu", "gradients": "gpu", "runs_with": "offload_lab"},
       "offload": {"directory": "state", "ram_budget": 8589934592, …},    as OffloadPolicy has them
-      "targets": {"seconds_per_step": 9.1, "peak_gpu_bytes": …, "peak_ram_bytes": …, "disk_bytes": …, "loss": null, "cost": null},
+      "targets": {"seconds_per_step": 9.1, "peak_gpu_bytes": …, "peak_ram_bytes": …, "loss": null, …},
       "capacity": {"gpu": 25769803776, "ram": …, "disk": …},             bytes of each tier; gpu: of one accelerator
       "tiers": {"gpu": {"weights": …, "gradients": …}, "ram": {…}, "disk": {…}},      bytes by kind at the peak
       "phases": {"construction": {"gpu": {…}, …}, "resume": {…}, "steady": {…}, "peak": {…}},    the same, for each phase
       "time": {"lanes": {"compute": 1.2, "disk": 8.9, …}, "bound_by": "disk", …},
-      "tried": [{"placement": {…}, "checkpointing": "none", "fits": false, "why": "…"}, …]   the faster placements that do not fit
+      "tried": [{"placement": {…}, "checkpointing": "none", "fits": false, "why": "…"}, …]   faster ones first
     }
 """
 

@@ -1,4 +1,7 @@
-"""What a training process takes, by kind and tier, from arithmetic alone. Pure: no torch. Every figure here is *predicted*."""
+"""What weights, gradients and state take, a parameter at a time: the arithmetic of the lessons. Pure: no torch.
+
+Every figure here is *predicted*. `planner.py` places a whole training on a machine.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ DEFAULT_BUDGET = 32 << 20
 
 
 @dataclass(frozen=True)
-class Plan:
+class TrainingBytes:
     """Predicted bytes of a process that trains `parameters` parameters of `dtype`, activations and Python left out."""
 
     parameters: int
@@ -53,7 +56,7 @@ class Plan:
         return "\n".join(lines)
 
 
-def plan(
+def training_bytes(
     parameters: int,
     dtype: str = "bfloat16",
     optimizer: str = "adamw",
@@ -61,7 +64,7 @@ def plan(
     ram_budget: int | None = None,
     state_dtype: str = "float32",
     amsgrad: bool = False,
-) -> Plan:
+) -> TrainingBytes:
     """Predict for one of three optimizers.
 
     "adamw": `torch.optim.AdamW`; a 16-bit model with float32 masters beside it, and float32 copies of the gradients during
@@ -101,7 +104,7 @@ def plan(
         ram["buffers"] = DEFAULT_BUDGET if ram_budget is None else ram_budget
         state = sum(moments.values()) + MASTER_BYTES[dtype] * n
         disk = {"state, two generations": 2 * state, "weights, two generations": 2 * WEIGHT_BYTES[dtype] * n}
-    return Plan(n, dtype, optimizer, ram, transient, disk)
+    return TrainingBytes(n, dtype, optimizer, ram, transient, disk)
 
 
 def readable(nbytes: int | float) -> str:
