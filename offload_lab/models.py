@@ -1,256 +1,215 @@
-"""Models as the planner sees them: how many elements each parameter has, and what one token costs. Pure: no torch.
+"""A model as the planner sees it: how many elements each parameter has, and the shape behind its activations. Pure: no torch.
 
-Known models are computed from their published dimensions; that this gives the published counts is tested.
+`spec("llama-2-13b")` is one computed from published dimensions (`known_models.py`), `ModelSpec.of(module)` one counted,
+`ModelSpec.sized(13_000_000_000)` one of which nothing is known but its size.
 """
 
 from __future__ import annotations
 
-import difflib
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-ELEMENT_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
-Checkpointing = Literal["none", "full"]
-Attention = Literal["fused", "eager"]
+from offload_lab.partition import STATE_BYTES
+
+
+@dataclass(frozen=True)
+class Weight:
+    """`times` parameters of `numel` elements each. `dtype` is None where the planner's argument decides."""
+
+    name: str
+    numel: int
+    times: int = 1
+    dtype: str | None = None
+    trainable: bool = True
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """A decoder-only transformer by its published dimensions."""
+    """The dimensions of a decoder-only transformer, by the names of the Hugging Face configurations where these agree."""
 
     layers: int
     width: int
     heads: int
-    ffn: int
-    """Width of the hidden layer of the MLP."""
     vocabulary: int
+    inner: int
+    """Width of the feed-forward network: 4 · width in GPT-2."""
     kv_heads: int | None = None
     """Heads of keys and values; None: as many as `heads`."""
-    positions: int = 0
-    """Rows of a learned table of positions; 0: none (rotary)."""
     gated: bool = True
-    """Llama's MLP: three matrices, the gate times the up-projection. False: GPT-2's, two."""
-    biases: Literal["none", "qkv", "all"] = "none"
-    norm_bias: bool = False
+    """Three matrices in the feed-forward network (SwiGLU), or two (GELU)."""
     tied: bool = False
-    """The output layer is the embedding."""
+    """The head is the token embedding."""
+    positions: int = 0
+    """Learned position embeddings, which no longer sequence can use; 0: rotary."""
+    biases: bool = False
+    """On every linear layer, and norms with shift as well as gain (GPT-2)."""
+    qkv_biases: bool = False
+    """On query, key and value only (Qwen2.5)."""
+    dropout: bool = False
+    context: int = 2048
+    """Tokens of a sequence where a plan is given none: at most what the model was published with."""
+    assumed: bool = False
+    """Not published: derived from a number of parameters."""
 
     def __post_init__(self) -> None:
-        for name in ("layers", "width", "heads", "ffn", "vocabulary"):
-            _whole(f"Architecture({name}=", getattr(self, name), 1)
-        if self.width % self.heads:
-            raise ValueError(f"Architecture(width={self.width}, heads={self.heads}): width must be a multiple of heads")
+        for name in ("layers", "width", "heads", "vocabulary", "inner", "context"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"Architecture({name}={value!r}): a whole number of at least 1 is needed")
+        for name, whole in (("heads", self.width), ("kv_heads", self.heads)):
+            value = getattr(self, name)
+            if value is not None and (value < 1 or whole % value):
+                raise ValueError(f"Architecture({name}={value!r}): {whole} cannot be shared equally by it; give a divisor")
 
     @property
     def kv_width(self) -> int:
-        """Width of keys, and of values."""
-        return self.width // self.heads * (self.heads if self.kv_heads is None else self.kv_heads)
-
-    def matrices(self) -> list[tuple[int, int]]:
-        """(inputs, outputs) of one layer's matrices."""
-        attention = [(self.width, self.width), *[(self.width, self.kv_width)] * 2, (self.width, self.width)]
-        up = [(self.width, self.ffn)] * (2 if self.gated else 1)
-        return [*attention, *up, (self.ffn, self.width)]
+        """Width of keys, and of values: less than `width` with grouped-query attention."""
+        return self.width // self.heads * (self.kv_heads or self.heads)
 
     @property
-    def layer(self) -> int:
-        """Parameters of one layer."""
-        biased = {"none": 0, "qkv": 3, "all": len(self.matrices())}[self.biases]
-        count = sum(a * b for a, b in self.matrices()) + sum(outputs for _, outputs in self.matrices()[:biased])
-        return count + 2 * self.norm
+    def layer(self) -> tuple[Weight, ...]:
+        """The parameters of one layer, in the order of a module."""
+        w, kv, inner = self.width, self.kv_width, self.inner
+        norm = [Weight("norm", w)] + ([Weight("norm.bias", w)] if self.biases else [])
+        if self.gated:
+            attention = [Weight("q", w * w), Weight("k", w * kv), Weight("v", w * kv), Weight("o", w * w)]
+            bias = [Weight("q.bias", w), Weight("k.bias", kv), Weight("v.bias", kv)] if self.qkv_biases else []
+            network = [Weight(name, w * inner) for name in ("gate", "up", "down")]
+        else:
+            attention = [Weight("qkv", w * (w + 2 * kv)), Weight("o", w * w)]
+            bias = [Weight("qkv.bias", w + 2 * kv), Weight("o.bias", w)] if self.biases else []
+            network = [Weight("up", w * inner), Weight("down", w * inner)]
+            network += [Weight("up.bias", inner), Weight("down.bias", w)] if self.biases else []
+        return (*norm, *attention, *bias, *norm, *network)
 
-    @property
-    def norm(self) -> int:
-        """Parameters of one normalisation."""
-        return self.width * (2 if self.norm_bias else 1)
-
-    def sizes(self) -> tuple[int, ...]:
-        """Elements: the embedding, the table of positions, each layer, the last normalisation, the output layer."""
-        table = self.vocabulary * self.width
-        ends = (self.norm,) if self.tied else (self.norm, table)
-        return tuple(n for n in (table, self.positions * self.width, *[self.layer] * self.layers, *ends) if n)
-
-    def flops_per_token(self, sequence: int, checkpointing: Checkpointing = "none") -> float:
-        """FLOP of forward and backward for one token of a sequence of `sequence`.
-
-        Six for each element of a matrix that the token is multiplied with (Kaplan et al. 2020, arXiv:2001.08361, section
-        2.1), and 12 × layers × width × sequence for attention (Chowdhery et al. 2022, arXiv:2204.02311, appendix B: no half
-        is taken off for the causal mask). `checkpointing="full"` computes the layers' forward once more: 8 for 6.
-        """
-        matrices = self.layers * sum(a * b for a, b in self.matrices())
-        in_layers = 6 * matrices + 12 * self.layers * self.width * sequence
-        again = 4 / 3 if checkpointing == "full" else 1
-        return in_layers * again + 6 * self.vocabulary * self.width
-
-    def activation_bytes(
-        self,
-        batch: int,
-        sequence: int,
-        dtype: str = "bfloat16",
-        checkpointing: Checkpointing = "none",
-        attention: Attention = "fused",
-    ) -> int:
-        """Bytes that backward needs of one forward over `batch` sequences of `sequence` tokens.
-
-        Counted as Korthikanti et al. 2022 (arXiv:2205.05198, section 4) do, without dropout: of each operation, what its
-        backward reads. With b·s tokens, width h, hidden width f, keys and values of width k, and two bytes an element, a
-        layer of GPT-2 keeps b·s·(12·h + 4·k + 4·f), which is their 34·b·s·h less two masks of one byte; one of Llama
-        b·s·(12·h + 4·k + 8·f), because the gate, the up-projection, the gate's activation and the product are all kept.
-        "eager" attention keeps softmax's result as well, 2·b·s²·heads; "fused" does not (FlashAttention, or
-        torch's scaled_dot_product_attention). "full" checkpointing keeps each layer's input, 2·b·s·h, and one layer's
-        whole set while it is computed again. On top come the last normalisation and the output layer: 4·b·s·h, and
-        the logits in float32, 4·b·s·vocabulary.
-        """
-        tokens, size = batch * sequence, ELEMENT_BYTES[dtype]
-        layer = tokens * size * (6 * self.width + 2 * self.kv_width + (4 if self.gated else 2) * self.ffn)
-        if attention == "eager":
-            layer += size * batch * self.heads * sequence * sequence
-        ends = tokens * (2 * size * self.width + 4 * self.vocabulary)
-        if checkpointing == "full":
-            return self.layers * tokens * size * self.width + layer + ends
-        return self.layers * layer + ends
+    def weights(self) -> tuple[Weight, ...]:
+        """Every parameter: embeddings, layers, the last norm, and the head where it is not tied."""
+        first = [Weight("tokens", self.vocabulary * self.width)]
+        first += [Weight("positions", self.positions * self.width)] if self.positions else []
+        last = [Weight("norm", self.width)] + ([Weight("norm.bias", self.width)] if self.biases else [])
+        last += [] if self.tied else [Weight("head", self.vocabulary * self.width)]
+        return (*first, *(Weight(w.name, w.numel, self.layers) for w in self.layer), *last)
 
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """What is trained. `sizes`: elements of each trainable parameter (or of each layer), a tied one once."""
+    """A model by name: its parameters, its architecture where it is known, and where its dimensions were published."""
 
     name: str
-    sizes: tuple[int, ...]
-    dtypes: tuple[str, ...] | None = None
-    """Of each of `sizes`; None: all are of the dtype that is planned for."""
-    frozen_bytes: int = 0
-    """Of parameters that are not trained: their weights are needed, and nothing else."""
-    frozen: int = 0
+    weights: tuple[Weight, ...]
     architecture: Architecture | None = None
-    """None: activations and FLOP cannot be predicted."""
-    note: str = ""
-    """What of this was assumed."""
-
-    def __post_init__(self) -> None:
-        if not self.sizes or min(self.sizes) < 0 or not sum(self.sizes):
-            raise ValueError(f"{self.name} has no trainable parameter; there is nothing to plan")
-        if self.dtypes is not None and len(self.dtypes) != len(self.sizes):
-            raise ValueError(f"{self.name}: {len(self.dtypes)} dtypes for {len(self.sizes)} parameters")
-
-    @property
-    def parameters(self) -> int:
-        """Trainable ones."""
-        return sum(self.sizes)
-
-    def by_dtype(self, dtype: str) -> dict[str, int]:
-        """Trainable parameters of each dtype, `dtype` where the spec leaves it open."""
-        counted: dict[str, int] = {}
-        for number, size in enumerate(self.sizes):
-            own = dtype if self.dtypes is None else self.dtypes[number]
-            counted[own] = counted.get(own, 0) + size
-        return counted
+    source: str = ""
 
     @classmethod
-    def of(cls, module: Any, name: str | None = None) -> ModelSpec:
-        """The spec of a `torch.nn.Module`, on any device, "meta" too. Nothing of it is read or changed.
-
-        Raises TypeError for what has no parameters, ValueError where none is trainable or one is of a dtype that has no
-        state. The architecture is taken from `module.config` where it names one as Hugging Face or `offload_lab.training` do.
-        """
-        if not hasattr(module, "named_parameters"):
-            raise TypeError(
-                f"model={module!r}: a torch.nn.Module, a ModelSpec, the name of a known model, or a number of parameters"
-            )
-        sizes, dtypes, frozen, frozen_bytes = [], [], 0, 0
-        for label, parameter in module.named_parameters():  # a tied one comes once
-            dtype = str(parameter.dtype).removeprefix("torch.")
-            if not parameter.requires_grad:
-                frozen += parameter.numel()
-                frozen_bytes += parameter.numel() * parameter.element_size()
-                continue
-            if dtype not in ELEMENT_BYTES:
-                raise ValueError(f"{label} is {dtype}; plans are made for {', '.join(ELEMENT_BYTES)}. Convert the model first.")
-            sizes.append(parameter.numel())
-            dtypes.append(dtype)
-        architecture = _architecture(getattr(module, "config", None))
-        called = type(module).__name__ if name is None else name
-        return cls(called, tuple(sizes), tuple(dtypes), frozen_bytes, frozen, architecture)
+    def build(cls, name: str, architecture: Architecture, source: str = "") -> ModelSpec:
+        return cls(name, architecture.weights(), architecture, source)
 
     @classmethod
     def sized(cls, parameters: int) -> ModelSpec:
-        """A model of which only the count is known. Its shape is assumed: Llama's, a layer for each 128 of width.
+        """A model of exactly `parameters` of which nothing else is known.
 
-        That is 40 layers of width 5120 for 13e9, as the published one has. Raises ValueError for less than one parameter.
+        Its architecture is assumed: twelve width² a layer and 128 of width for each layer, which is what the models of 7 to
+        70 billion parameters come close to (GPT-3 13B: 40 layers of 5,120), with a feed-forward network of four widths.
+        Raises ValueError for anything but a whole number of at least 1.
         """
-        _whole("parameters=", parameters, 1)
+        if isinstance(parameters, bool) or not isinstance(parameters, int) or parameters < 1:
+            raise ValueError(f"parameters={parameters!r}: a whole number of at least 1 is needed")
         layers = max(1, round((parameters / (12 * 128**2)) ** (1 / 3)))
-        width = 128 * layers
-        shape = Architecture(layers, width, heads=layers, ffn=round(width * 8 / 3), vocabulary=32_000)
-        note = f"only the count is known: activations and FLOP are those of {layers} layers of width {width}, assumed"
-        return cls(f"{parameters:,} parameters", (parameters,), architecture=shape, note=note)
+        width = max(64, round((parameters / (12 * layers)) ** 0.5 / 64) * 64)
+        shape = Architecture(layers, width, width // 64, 32_000, 4 * width, gated=False, assumed=True)
+        each, rest = divmod(parameters, layers)
+        weights = tuple(Weight(f"layer {n}", each + (n < rest)) for n in range(layers) if each + (n < rest))
+        return cls(f"{parameters:,} parameters", weights, shape)
+
+    @classmethod
+    def of(cls, module: Any, name: str | None = None) -> ModelSpec:
+        """Count a torch module: each parameter once, however many names it has, with its own dtype; those that need no gradient
+        are frozen.
+
+        The architecture is read from a Hugging Face `config`, where the module has one. Raises ValueError for a module without
+        parameters, or with a trainable one of a dtype that no state can be kept for.
+        """
+        seen: dict[int, Weight] = {}
+        for called, parameter in module.named_parameters(remove_duplicate=False):
+            dtype = str(parameter.dtype).removeprefix("torch.")
+            if parameter.requires_grad and dtype not in STATE_BYTES:
+                raise ValueError(f"{called} is {dtype}; state can be kept for {', '.join(STATE_BYTES)}. Convert the model")
+            if dtype not in _BYTES:
+                raise ValueError(f"{called} is {dtype}, whose bytes are not known here; known are {', '.join(_BYTES)}")
+            weight = Weight(called, parameter.numel(), 1, dtype, bool(parameter.requires_grad))
+            seen.setdefault(id(parameter), weight)
+        if not seen:
+            raise ValueError(f"{type(module).__name__} has no parameters; there is nothing to plan")
+        return cls(name or type(module).__name__, tuple(seen.values()), _configured(getattr(module, "config", None)))
+
+    def each(self) -> Iterator[Weight]:
+        """Every parameter on its own, as `weights` counts them."""
+        for weight in self.weights:
+            for _ in range(weight.times):
+                yield weight
+
+    @property
+    def parameters(self) -> int:
+        """Trainable elements."""
+        return sum(weight.numel * weight.times for weight in self.weights if weight.trainable)
+
+    @property
+    def frozen(self) -> int:
+        return sum(weight.numel * weight.times for weight in self.weights if not weight.trainable)
+
+    def largest(self) -> int:
+        """Elements of the largest parameter."""
+        return max(weight.numel for weight in self.weights)
+
+    def layer_elements(self) -> int:
+        """Elements of one layer, or of the largest parameter where no layers are known."""
+        shape = self.architecture
+        if shape is None or shape.assumed:
+            return self.largest()
+        return sum(weight.numel for weight in shape.layer)
+
+    def weight_bytes(self, dtype: str, trainable_only: bool = False) -> int:
+        """Bytes of the weights as the model computes with them."""
+        chosen = [weight for weight in self.weights if weight.trainable or not trainable_only]
+        return sum(weight.numel * weight.times * element_bytes(weight.dtype or dtype) for weight in chosen)
 
 
-def _whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        end = ")" if "(" in name else ""
-        raise ValueError(f"{name}{value!r}{end}: a whole number of at least {least} is needed")
+_BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "int64": 8, "int32": 4, "int16": 2, "int8": 1, "uint8": 1}
+_BYTES |= {"float8_e4m3fn": 1, "float8_e5m2": 1, "bool": 1}
 
 
-def _architecture(config: Any) -> Architecture | None:
-    """From the names that Hugging Face's and our own configurations use, or None."""
+def element_bytes(dtype: str) -> int:
+    """Bytes of one element. Raises ValueError for a dtype that is not known."""
+    if dtype not in _BYTES:
+        raise ValueError(f"dtype={dtype!r}: one of {', '.join(_BYTES)} is needed")
+    return _BYTES[dtype]
+
+
+def _configured(config: Any) -> Architecture | None:
+    """The architecture that a Hugging Face configuration describes, or None where it does not say all of it."""
 
     def first(*names: str) -> Any:
         return next((getattr(config, name) for name in names if getattr(config, name, None) is not None), None)
 
-    layers, width = first("num_hidden_layers", "n_layer", "layers"), first("hidden_size", "n_embd", "width")
-    heads, vocabulary = first("num_attention_heads", "n_head", "heads"), first("vocab_size", "vocabulary", "vocab")
-    if not all(isinstance(value, int) for value in (layers, width, heads, vocabulary)):
+    layers, width = first("num_hidden_layers", "n_layer"), first("hidden_size", "n_embd")
+    heads, vocabulary = first("num_attention_heads", "n_head"), first("vocab_size")
+    if None in (layers, width, heads, vocabulary):
         return None
-    gated = first("intermediate_size") is not None and first("hidden_act") == "silu"
-    ffn = first("intermediate_size", "n_inner") or 4 * width
-    return Architecture(layers, width, heads, ffn, vocabulary, first("num_key_value_heads"), gated=gated)
-
-
-def _gpt2(layers: int, width: int, heads: int) -> Architecture:
-    """Radford et al. 2019, table 2; vocabulary and positions as in https://huggingface.co/openai-community/gpt2."""
+    inner = first("intermediate_size", "n_inner")
+    gpt2 = getattr(config, "model_type", "") == "gpt2"
+    longest = first("max_position_embeddings", "n_positions") or 2048
     return Architecture(
-        layers, width, heads, 4 * width, 50_257, positions=1024, gated=False, biases="all", norm_bias=True, tied=True
+        layers,
+        width,
+        heads,
+        vocabulary,
+        inner or 4 * width,
+        kv_heads=first("num_key_value_heads"),
+        gated=not gpt2,
+        tied=bool(first("tie_word_embeddings")),
+        positions=longest if gpt2 else 0,
+        biases=gpt2,
+        dropout=bool(first("attn_pdrop", "attention_dropout")),
+        context=min(2048, longest),
     )
-
-
-def _llama(layers: int, width: int, heads: int, ffn: int, vocabulary: int = 32_000, kv: int | None = None, tied: bool = False):
-    return Architecture(layers, width, heads, ffn, vocabulary, kv, tied=tied)
-
-
-KNOWN: dict[str, Architecture] = {
-    "gpt2": _gpt2(12, 768, 12),
-    "gpt2-medium": _gpt2(24, 1024, 16),
-    "gpt2-large": _gpt2(36, 1280, 20),
-    "gpt2-xl": _gpt2(48, 1600, 25),
-    "tinyllama-1.1b": _llama(22, 2048, 32, 5632, kv=4),
-    # Touvron et al. 2023, arXiv:2302.13971, table 2, and arXiv:2307.09288; hidden widths from the published configurations
-    "llama-7b": _llama(32, 4096, 32, 11_008),
-    "llama-13b": _llama(40, 5120, 40, 13_824),
-    "llama-30b": _llama(60, 6656, 52, 17_920),
-    "llama-65b": _llama(80, 8192, 64, 22_016),
-    "llama-2-7b": _llama(32, 4096, 32, 11_008),
-    "llama-2-13b": _llama(40, 5120, 40, 13_824),
-    "llama-2-70b": _llama(80, 8192, 64, 28_672, kv=8),
-    # Grattafiori et al. 2024, arXiv:2407.21783, table 3; the small ones from their published configurations
-    "llama-3-8b": _llama(32, 4096, 32, 14_336, 128_256, kv=8),
-    "llama-3-70b": _llama(80, 8192, 64, 28_672, 128_256, kv=8),
-    "llama-3.1-405b": _llama(126, 16_384, 128, 53_248, 128_256, kv=8),
-    "llama-3.2-1b": _llama(16, 2048, 32, 8192, 128_256, kv=8, tied=True),
-    "llama-3.2-3b": _llama(28, 3072, 24, 8192, 128_256, kv=8, tied=True),
-    "mistral-7b": _llama(32, 4096, 32, 14_336, kv=8),  # Jiang et al. 2023, arXiv:2310.06825, table 1
-    # Qwen team 2024, arXiv:2412.15115; widths from the published configurations
-    "qwen2.5-0.5b": Architecture(24, 896, 14, 4864, 151_936, 2, biases="qkv", tied=True),
-    "qwen2.5-7b": Architecture(28, 3584, 28, 18_944, 152_064, 4, biases="qkv"),
-}
-_ALIASES = {"gpt2-small": "gpt2"}
-
-
-def known(name: str) -> ModelSpec:
-    """A published model by name. Raises ValueError that lists the names."""
-    key = _ALIASES.get(name.lower(), name.lower())
-    if key not in KNOWN:
-        near = difflib.get_close_matches(key, KNOWN, 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"model={name!r} is not known.{hint} Known are {', '.join(KNOWN)}; or give a number of parameters")
-    return ModelSpec(key, KNOWN[key].sizes(), architecture=KNOWN[key])
