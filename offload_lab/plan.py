@@ -95,7 +95,9 @@ class Placement:
     weights or gradients are moved away from the accelerator (ZeRO-Offload, ZeRO-Infinity; FSDP2 does it for RAM)."""
 
     def __str__(self) -> str:
-        return f"state in {self.state}, gradients in {self.gradients}, weights in {self.weights}"
+        """state on disk, gradients in RAM, weights on the accelerator"""
+        at = {"gpu": "on the accelerator", "ram": "in RAM", "disk": "on disk"}
+        return f"state {at[self.state]}, gradients {at[self.gradients]}, weights {at[self.weights]}"
 
 
 @dataclass(frozen=True)

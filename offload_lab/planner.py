@@ -1,0 +1,316 @@
+"""What fits where, how long a step takes, and what does not work and why. Pure: no torch. Every figure is *predicted*.
+
+>>> from offload_lab import catalogue, plan
+>>> print(plan("llama-2-13b", catalogue.machine("rtx4090-nvme")))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from offload_lab import plan_words as words
+from offload_lab.hardware import Hardware
+from offload_lab.known_models import spec
+from offload_lab.models import ModelSpec
+from offload_lab.partition import STATE_BYTES
+from offload_lab.placing import Placed, placed
+from offload_lab.plan import PHASES, TIERS, Load, Offload, Placement, Plan, Targets, Time, Tried
+from offload_lab.policy import parse_bytes
+from offload_lab.state_bytes import readable
+from offload_lab.step_time import Unknown, seconds, traffic
+
+__all__ = ["plan", "readable"]
+
+_ON_GPU = (
+    Placement("gpu", "gpu", "gpu", "torch"),
+    Placement("ram", "gpu", "gpu", "offload_lab"),
+    Placement("disk", "gpu", "gpu", "offload_lab"),
+    Placement("ram", "gpu", "ram", "deepspeed"),
+    Placement("disk", "gpu", "ram", "offload_lab"),
+    Placement("ram", "ram", "ram", "deepspeed"),
+    Placement("disk", "ram", "ram", "deepspeed"),
+    Placement("disk", "disk", "disk", "deepspeed"),
+)
+_ON_CPU = (Placement("ram", "ram", "ram", "offload_lab"), Placement("disk", "ram", "ram", "offload_lab"))
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    placement: Placement
+    load: Load
+    offload: Offload
+    found: Placed | None
+    short: dict[str, tuple[str, int]]
+    """Tier -> (phase, bytes too many) where it does not fit."""
+    why: str
+    time: Time | None
+    unknown: str = ""
+
+    @property
+    def fits(self) -> bool:
+        return self.found is not None and not self.short
+
+
+def plan(
+    model: ModelSpec | str | int | Any,
+    hardware: Hardware,
+    *,
+    dtype: str = "bfloat16",
+    batch: int = 1,
+    sequence: int | None = None,
+    accumulation: int = 1,
+    checkpointing: str = "auto",
+    state: str = "auto",
+    weights: str = "auto",
+    gradients: str = "auto",
+    directory: str | None = None,
+    ram_budget: int | str | None = None,
+    partition_size: int | None = None,
+    depth: int = 4,
+    durability: str | int = "step",
+    state_dtype: str = "float32",
+    run_tokens: float | None = None,
+    loss: float | None = None,
+    utilisation: float | None = None,
+    fused_attention: bool = True,
+) -> Plan:
+    """Place the training of `model` on `hardware`, and predict bytes, seconds and money.
+
+    `model` is a spec, a known name ("llama-2-13b"), a number of parameters, or a torch module. `state`, `weights` and
+    `gradients` ("gpu", "ram", "disk") and `checkpointing` ("none", "full") are tried in all ways that some system can run
+    where they are "auto", and the fastest that fits is taken; where none fits, the plan is the one that is least short, with
+    `fits` False. `sequence` is the model's own context, at most 2,048, if not given; `run_tokens` are those of the whole run.
+    `utilisation` is the share of the hardware's matrix throughput that training reaches (see `step_time.py`).
+
+    Raises ValueError naming the argument that is wrong, TypeError for a hardware that is none.
+    """
+    if not isinstance(hardware, Hardware):
+        raise TypeError(
+            f"hardware={hardware!r}: a Hardware is needed, of catalogue.machine(…), assemble(…) or offload-lab measure"
+        )
+    known = _model(model)
+    _check_one_of("dtype", dtype, *STATE_BYTES)
+    _check_one_of("checkpointing", checkpointing, "auto", "none", "full")
+    for name, chosen in (("state", state), ("weights", weights), ("gradients", gradients)):
+        _check_one_of(name, chosen, "auto", *TIERS)
+        if chosen == "gpu" and not hardware.gpus:
+            raise ValueError(f'{name}="gpu": {hardware.name} has no accelerator; give hardware with one, or "ram"')
+        if chosen == "disk" and hardware.disk is None:
+            raise ValueError(f'{name}="disk": {hardware.name} has no disk; give hardware with one, or "ram"')
+    if sequence is None:
+        sequence = known.architecture.context if known.architecture is not None else 2048
+    for name, number in (("batch", batch), ("sequence", sequence), ("accumulation", accumulation)):
+        _check_whole(name, number)
+    for name, amount in (("run_tokens", run_tokens), ("loss", loss), ("utilisation", utilisation)):
+        _check_positive(name, amount)
+    if utilisation is not None and utilisation > 1:
+        raise ValueError(f"utilisation={utilisation!r}: a share, more than 0 and at most 1, is needed")
+    budget = None if ram_budget is None else _budget(ram_budget)
+    shape = known.architecture
+    load = Load(known.name, known.parameters, dtype, batch, sequence, accumulation, "none", known.frozen)  # type: ignore[arg-type]
+    if shape is not None:
+        load = replace(load, layers=shape.layers, width=shape.width)
+    offload = Offload(directory, budget, partition_size, depth, durability, state_dtype)  # type: ignore[arg-type]
+
+    tried: list[_Candidate] = []
+    for placement in _wanted(hardware, state, weights, gradients):
+        for way in ("none", "full") if checkpointing == "auto" else (checkpointing,):
+            here = replace(load, checkpointing=way)  # type: ignore[arg-type]
+            tried.append(_try(known, here, placement, offload, hardware, utilisation, fused_attention))
+            if tried[-1].fits or shape is None:
+                break
+    if not tried:
+        raise ValueError(
+            f"no system runs with state={state!r}, weights={weights!r}, gradients={gradients!r} on {hardware.name}; leave one of "
+            "them 'auto'. Weights away from the accelerator want their gradients away as well, and state no nearer than these"
+        )
+    chosen = _best(tried)
+    return _told(known, chosen, tried, hardware, run_tokens, loss)
+
+
+def _try(
+    model: ModelSpec,
+    load: Load,
+    placement: Placement,
+    offload: Offload,
+    hardware: Hardware,
+    utilisation: float | None,
+    fused: bool,
+) -> _Candidate:
+    ours = placement.runs_with == "offload_lab"
+    if not ours:
+        offload = replace(offload, ram_budget=None, partition_size=None)
+    if placement.state != "disk":
+        offload = replace(offload, directory=None, durability="step")
+    else:
+        offload = replace(offload, directory=offload.directory or "offload-state")
+    if ours and placement.gradients != placement.weights:
+        offload = replace(offload, overlap="backward")
+        if offload.durability != "step":
+            why = f'{placement}: giving gradients up during backward needs durability="step", and {offload.durability!r} is asked for'
+            return _Candidate(placement, load, offload, None, {}, why, None)
+    try:
+        if ours and placement.state == "disk" and offload.ram_budget is None:
+            offload = replace(offload, ram_budget=_room_for_state(model, load, placement, offload, hardware, fused))
+        found = placed(model, load, placement, offload, hardware.gpus, fused)
+    except ValueError as error:  # of the engine: a budget that cannot hold what it must, a sequence that is too long
+        if "ram_budget" not in str(error):
+            raise
+        return _Candidate(placement, load, offload, None, {}, f"{placement}: {error}", None)
+    short = _short(found, hardware)
+    why = words.shortage(placement, load, found, short, hardware)
+    moved = traffic(model, load, placement, found.engine, hardware.gpus)
+    try:
+        return _Candidate(
+            placement, load, offload, found, short, why, seconds(model, load, placement, moved, hardware, utilisation)
+        )
+    except Unknown as error:
+        return _Candidate(placement, load, offload, found, short, why, None, str(error))
+
+
+def _room_for_state(
+    model: ModelSpec, load: Load, placement: Placement, offload: Offload, hardware: Hardware, fused: bool
+) -> int | None:
+    """Nine tenths of the RAM that is left beside everything else: what `ram_budget` may be. None: buffers only, as small as they
+    come, where hardly anything is left."""
+    least = placed(model, load, placement, offload, hardware.gpus, fused)
+    others = {"buffers"}
+    used = sum(n for kind, n in least.phases["peak"].get("ram", {}).items() if kind not in others)
+    left = int((hardware.ram.value - used) * 0.9)
+    return left if left > least.phases["peak"]["ram"].get("buffers", 0) else None
+
+
+def _short(found: Placed, hardware: Hardware) -> dict[str, tuple[str, int]]:
+    """For each tier that is too small: the phase in which most is missing, and by how many bytes."""
+    room = capacity(hardware)
+    missing: dict[str, tuple[str, int]] = {}
+    for phase in PHASES:
+        totals = {tier: sum(kinds.values()) for tier, kinds in found.phases[phase].items()}
+        if hardware.unified:  # one memory: what the accelerator holds is part of it
+            totals["ram"] = totals.get("ram", 0) + totals.get("gpu", 0) * max(hardware.gpus, 1)
+        for tier, needed in totals.items():
+            excess = needed - room.get(tier, 0)
+            if excess > missing.get(tier, ("", 0))[1]:
+                missing[tier] = (phase, excess)
+    return missing
+
+
+def capacity(hardware: Hardware) -> dict[str, int]:
+    """Bytes of each tier that is there; of one accelerator."""
+    figures = {"gpu": hardware.gpu_memory if hardware.gpus else None, "ram": hardware.ram, "disk": hardware.disk}
+    return {tier: int(figure.value) for tier, figure in figures.items() if figure is not None}
+
+
+def _best(tried: list[_Candidate]) -> _Candidate:
+    fitting = [candidate for candidate in tried if candidate.fits]
+    if fitting:
+        timed = [candidate for candidate in fitting if candidate.time is not None]
+        return min(timed, key=_seconds) if timed else fitting[0]
+    placeable = [candidate for candidate in tried if candidate.found is not None]
+    if not placeable:
+        raise ValueError(tried[-1].why)
+    return min(placeable, key=lambda candidate: sum(excess for _, excess in candidate.short.values()))
+
+
+def _seconds(candidate: _Candidate) -> float:
+    time = candidate.time
+    if time is None:
+        return float("inf")
+    return time.pipelined if candidate.offload.overlap == "none" else time.overlapped
+
+
+def _told(
+    model: ModelSpec,
+    chosen: _Candidate,
+    tried: list[_Candidate],
+    hardware: Hardware,
+    run_tokens: float | None,
+    loss: float | None,
+) -> Plan:
+    assert chosen.found is not None
+    time = chosen.time
+    if time is not None and run_tokens is not None:
+        steps = max(1, -(-round(run_tokens) // time.tokens))
+        hours = steps * _seconds(chosen) / 3600
+        cost = None if hardware.price is None else hours * hardware.price.value
+        time = replace(time, steps=steps, run_hours=hours, run_cost=cost)
+    peak = {tier: sum(kinds.values()) for tier, kinds in chosen.found.phases["peak"].items()}
+    targets = Targets(
+        None if time is None else _seconds(chosen),
+        peak.get("gpu"),
+        peak.get("ram"),
+        peak.get("disk"),
+        loss,
+        None if time is None else time.run_cost,
+    )
+    why = words.because(
+        model,
+        chosen.load,
+        hardware,
+        chosen.fits,
+        chosen.placement,
+        chosen.offload,
+        chosen.why,
+        time,
+        chosen.unknown,
+        chosen.found,
+    )
+    attempts = tuple(Tried(c.placement, c.load.checkpointing, c.fits, c.why) for c in tried)
+    room, phases = capacity(hardware), chosen.found.phases
+    return Plan(
+        chosen.fits, why, chosen.load, hardware, chosen.placement, chosen.offload, targets, room, phases, time, attempts
+    )
+
+
+def _wanted(hardware: Hardware, state: str, weights: str, gradients: str) -> Iterator[Placement]:
+    for placement in _ON_GPU if hardware.gpus else _ON_CPU:
+        asked = ((state, placement.state), (weights, placement.weights), (gradients, placement.gradients))
+        if any(want not in ("auto", has) for want, has in asked):
+            continue
+        if hardware.disk is None and "disk" in (placement.state, placement.weights):
+            continue
+        yield placement
+
+
+def _model(model: ModelSpec | str | int | Any) -> ModelSpec:
+    if isinstance(model, ModelSpec):
+        found = model
+    elif isinstance(model, str):
+        found = spec(model)
+    elif isinstance(model, int):
+        found = ModelSpec.sized(model)
+    elif hasattr(model, "named_parameters"):
+        found = ModelSpec.of(model)
+    else:
+        raise ValueError(
+            f"model={model!r}: a ModelSpec, a known name, a whole number of parameters or a torch module is needed"
+        )
+    if not found.parameters:
+        raise ValueError(f"model={found.name}: no parameter is trainable; there is nothing for an optimizer to do")
+    return found
+
+
+def _budget(value: int | str) -> int:
+    try:
+        return parse_bytes(value)
+    except ValueError as error:
+        raise ValueError(f"ram_budget={value!r}: {error}") from None
+
+
+def _check_one_of(name: str, value: object, *choices: str) -> None:
+    if value not in choices:
+        raise ValueError(f"{name}={value!r}: one of {', '.join(map(repr, choices))} is needed")
+
+
+def _check_whole(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name}={value!r}: a whole number of at least 1 is needed")
+
+
+def _check_positive(name: str, value: object) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise ValueError(f"{name}={value!r}: a finite number above 0 is needed")
