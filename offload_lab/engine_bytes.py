@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from offload_lab.models import ModelSpec, element_bytes
 from offload_lab.partition import WEIGHT_BYTES, Kind, Partition, cut
@@ -42,6 +43,7 @@ class EngineBytes:
     first_written: int
 
 
+@lru_cache(maxsize=32)  # a large model is cut into tens of thousands of partitions, and asked for with each way to place it
 def engine_bytes(model: ModelSpec, dtype: str, policy: OffloadPolicy) -> EngineBytes:
     """For the trainable parameters of `model`; `dtype` is that of weights which have none of their own.
 

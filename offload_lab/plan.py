@@ -194,6 +194,18 @@ class Plan:
         """Bytes by kind on each tier at the peak."""
         return self.phases["peak"]
 
+    @property
+    def seconds_per_step(self) -> float | None:
+        """Predicted for the overlap that the plan asks for."""
+        if self.time is None:
+            return None
+        return self.time.pipelined if self.offload.overlap == "none" else self.time.overlapped
+
+    def __str__(self) -> str:
+        from offload_lab.plan_words import text  # which is about plans
+
+        return text(self)
+
     def total(self, tier: str, phase: str = "peak") -> int:
         """Bytes on `tier` in `phase`."""
         return sum(self.phases[phase].get(tier, {}).values())

@@ -33,6 +33,9 @@ _ON_GPU = (
     Placement("disk", "ram", "ram", "deepspeed"),
     Placement("disk", "disk", "disk", "deepspeed"),
 )
+_SLOWER = 4
+"""So many times as long a step may take for the sake of moving less, and of what is predicted from our own engine's functions
+and not from a paper."""
 _ON_CPU = (Placement("ram", "ram", "ram", "offload_lab"), Placement("disk", "ram", "ram", "offload_lab"))
 
 
@@ -80,8 +83,9 @@ def plan(
 
     `model` is a spec, a known name ("llama-2-13b"), a number of parameters, or a torch module. `state`, `weights` and
     `gradients` ("gpu", "ram", "disk") and `checkpointing` ("none", "full") are tried in all ways that some system can run
-    where they are "auto", and the fastest that fits is taken; where none fits, the plan is the one that is least short, with
-    `fits` False. `sequence` is the model's own context, at most 2,048, if not given; `run_tokens` are those of the whole run.
+    where they are "auto". Of those that fit, the one that moves least is taken, unless its step takes four times as long as
+    the fastest's; where none fits, the plan is the one with the least missing, and `fits` is False.
+    `sequence` is the model's own context, at most 2,048, if not given; `run_tokens` are those of the whole run.
     `utilisation` is the share of the hardware's matrix throughput that training reaches (see `step_time.py`).
 
     Raises ValueError naming the argument that is wrong, TypeError for a hardware that is none.
@@ -123,8 +127,8 @@ def plan(
                 break
     if not tried:
         raise ValueError(
-            f"no system runs with state={state!r}, weights={weights!r}, gradients={gradients!r} on {hardware.name}; leave one of "
-            "them 'auto'. Weights away from the accelerator want their gradients away as well, and state no nearer than these"
+            f"no system runs with state={state!r}, weights={weights!r}, gradients={gradients!r} on {hardware.name}; make one of "
+            'them "auto". Where weights have left the accelerator, gradients and state have too'
         )
     chosen = _best(tried)
     return _told(known, chosen, tried, hardware, run_tokens, loss)
@@ -149,7 +153,7 @@ def _try(
     if ours and placement.gradients != placement.weights:
         offload = replace(offload, overlap="backward")
         if offload.durability != "step":
-            why = f'{placement}: giving gradients up during backward needs durability="step", and {offload.durability!r} is asked for'
+            why = f'{placement}: gradients are given up during backward only with durability="step", not {offload.durability!r}'
             return _Candidate(placement, load, offload, None, {}, why, None)
     try:
         if ours and placement.state == "disk" and offload.ram_budget is None:
@@ -173,11 +177,10 @@ def _try(
 def _room_for_state(
     model: ModelSpec, load: Load, placement: Placement, offload: Offload, hardware: Hardware, fused: bool
 ) -> int | None:
-    """Nine tenths of the RAM that is left beside everything else: what `ram_budget` may be. None: buffers only, as small as they
-    come, where hardly anything is left."""
+    """Nine tenths of the RAM that is left beside everything else: what `ram_budget` may be. None, which is buffers only,
+    where hardly anything is left."""
     least = placed(model, load, placement, offload, hardware.gpus, fused)
-    others = {"buffers"}
-    used = sum(n for kind, n in least.phases["peak"].get("ram", {}).items() if kind not in others)
+    used = sum(nbytes for kind, nbytes in least.phases["peak"].get("ram", {}).items() if kind != "buffers")
     left = int((hardware.ram.value - used) * 0.9)
     return left if left > least.phases["peak"]["ram"].get("buffers", 0) else None
 
@@ -205,9 +208,9 @@ def capacity(hardware: Hardware) -> dict[str, int]:
 
 def _best(tried: list[_Candidate]) -> _Candidate:
     fitting = [candidate for candidate in tried if candidate.fits]
-    if fitting:
-        timed = [candidate for candidate in fitting if candidate.time is not None]
-        return min(timed, key=_seconds) if timed else fitting[0]
+    if fitting:  # they come in the order of how much has moved
+        enough = _SLOWER * min(map(_seconds, fitting))
+        return next(candidate for candidate in fitting if _seconds(candidate) <= enough)
     placeable = [candidate for candidate in tried if candidate.found is not None]
     if not placeable:
         raise ValueError(tried[-1].why)
@@ -229,14 +232,15 @@ def _told(
     run_tokens: float | None,
     loss: float | None,
 ) -> Plan:
-    assert chosen.found is not None
-    time = chosen.time
+    time, found = chosen.time, chosen.found
+    if found is None:
+        raise ValueError(chosen.why)
     if time is not None and run_tokens is not None:
         steps = max(1, -(-round(run_tokens) // time.tokens))
         hours = steps * _seconds(chosen) / 3600
         cost = None if hardware.price is None else hours * hardware.price.value
         time = replace(time, steps=steps, run_hours=hours, run_cost=cost)
-    peak = {tier: sum(kinds.values()) for tier, kinds in chosen.found.phases["peak"].items()}
+    peak = {tier: sum(kinds.values()) for tier, kinds in found.phases["peak"].items()}
     targets = Targets(
         None if time is None else _seconds(chosen),
         peak.get("gpu"),
@@ -245,20 +249,10 @@ def _told(
         loss,
         None if time is None else time.run_cost,
     )
-    why = words.because(
-        model,
-        chosen.load,
-        hardware,
-        chosen.fits,
-        chosen.placement,
-        chosen.offload,
-        chosen.why,
-        time,
-        chosen.unknown,
-        chosen.found,
-    )
+    why_not = "" if chosen.fits else chosen.why
+    why = words.because(model, chosen.load, hardware, chosen.placement, chosen.offload, why_not, time, chosen.unknown)
     attempts = tuple(Tried(c.placement, c.load.checkpointing, c.fits, c.why) for c in tried)
-    room, phases = capacity(hardware), chosen.found.phases
+    room, phases = capacity(hardware), found.phases
     return Plan(
         chosen.fits, why, chosen.load, hardware, chosen.placement, chosen.offload, targets, room, phases, time, attempts
     )
