@@ -208,10 +208,21 @@ class Disk:
         return assumed(2 / (1 / read + 1 / write), f"2 / (1 / {read / 1e9:.2f} + 1 / {write / 1e9:.2f}) GB/s: one at a time")
 
 
-def _disk(name: str, title: str, tb: float, read: float, write: float, tbw: float | None, note: str, **more: Figure) -> Disk:
+def _disk(
+    name: str,
+    title: str,
+    tb: float,
+    read: float,
+    write: float,
+    tbw: float | None,
+    note: str,
+    sustained_write: Figure | None = None,
+    mixed: Figure | None = None,
+) -> Disk:
     """Speeds in GB/s, capacity and endurance in TB, all from the page that `note` names."""
     worn = None if tbw is None else sheet(tbw * TB, f"{tbw:g} TB written ({note})")
-    return Disk(name, title, *(sheet(v, note) for v in (tb * TB, read * 1e9, write * 1e9)), endurance=worn, **more)
+    capacity, reads, writes = sheet(tb * TB, note), sheet(read * 1e9, note), sheet(write * 1e9, note)
+    return Disk(name, title, capacity, reads, writes, mixed, worn, sustained_write)
 
 
 _EVO = "Samsung 970 EVO Plus 2 TB, https://manualmachine.com/samsung/mzv7s250bw/8043730-user-manual"
