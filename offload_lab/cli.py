@@ -13,11 +13,12 @@ from typing import Annotated, Any
 
 import typer
 
-from offload_lab.cli_export import app as _export
+from offload_lab import cli_export, cli_measure
 
 _HELP = "Train past the memory limit, and see where the memory goes."
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=_HELP)
-app.add_typer(_export, name="export")
+app.command()(cli_measure.measure)
+app.add_typer(cli_export.app, name="export")
 
 
 def _version(wanted: bool) -> None:
@@ -92,13 +93,12 @@ def plan(
     ram_budget: Annotated[str | None, typer.Option(help='RAM of the disk tier, for example "300MiB".')] = None,
 ) -> None:
     """Say what a training process takes in RAM and on disk, by kind, with each of the three optimizers."""
-    from offload_lab.planner import OPTIMIZERS
-    from offload_lab.planner import plan as predict
     from offload_lab.policy import parse_bytes
+    from offload_lab.state_bytes import OPTIMIZERS, training_bytes
 
     try:
         budget = None if ram_budget is None else parse_bytes(ram_budget)
-        plans = [predict(_parameters(params), dtype, optimizer, ram_budget=budget) for optimizer in OPTIMIZERS]
+        plans = [training_bytes(_parameters(params), dtype, optimizer, ram_budget=budget) for optimizer in OPTIMIZERS]
     except ValueError as error:
         _refuse(str(error))
     typer.echo("\n\n".join(map(str, plans)))

@@ -73,6 +73,10 @@ class Hardware:
     """Money an hour for the whole machine, in US dollars."""
     warnings: tuple[str, ...] = ()
     """What a person should know before trusting the figures (the directory is RAM, a network, an overlay …)."""
+    directory: str = ""
+    """The folder whose disk was measured; empty where none was."""
+    taken: str = ""
+    """When the figures were measured (ISO 8601, UTC); empty for a machine from the catalogue."""
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it; `from_dict` takes it back."""

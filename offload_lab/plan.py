@@ -14,12 +14,12 @@ The file is one JSON object. Bytes and seconds are plain numbers; what is not kn
       "hardware": {…},                       Hardware.to_dict()
       "placement": {"state": "disk", "weights": "gpu", "gradients": "gpu", "runs_with": "offload_lab"},
       "offload": {"directory": "state", "ram_budget": 8589934592, …},    as OffloadPolicy has them
-      "targets": {"seconds_per_step": 9.1, "peak_gpu_bytes": …, "peak_ram_bytes": …, "disk_bytes": …, "loss": null, "cost": null},
+      "targets": {"seconds_per_step": 9.1, "peak_gpu_bytes": …, "peak_ram_bytes": …, "loss": null, …},
       "capacity": {"gpu": 25769803776, "ram": …, "disk": …},             bytes of each tier; gpu: of one accelerator
       "tiers": {"gpu": {"weights": …, "gradients": …}, "ram": {…}, "disk": {…}},      bytes by kind at the peak
       "phases": {"construction": {"gpu": {…}, …}, "resume": {…}, "steady": {…}, "peak": {…}},    the same, for each phase
       "time": {"lanes": {"compute": 1.2, "disk": 8.9, …}, "bound_by": "disk", …},
-      "tried": [{"placement": {…}, "checkpointing": "none", "fits": false, "why": "…"}, …]   the faster placements that do not fit
+      "tried": [{"placement": {…}, "checkpointing": "none", "fits": false, "why": "…"}, …]   faster ones first
     }
 """
 
@@ -95,7 +95,9 @@ class Placement:
     weights or gradients are moved away from the accelerator (ZeRO-Offload, ZeRO-Infinity; FSDP2 does it for RAM)."""
 
     def __str__(self) -> str:
-        return f"state in {self.state}, gradients in {self.gradients}, weights in {self.weights}"
+        """state on disk, gradients in RAM, weights on the accelerator"""
+        at = {"gpu": "on the accelerator", "ram": "in RAM", "disk": "on disk"}
+        return f"state {at[self.state]}, gradients {at[self.gradients]}, weights {at[self.weights]}"
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,18 @@ class Plan:
     def tiers(self) -> Bytes:
         """Bytes by kind on each tier at the peak."""
         return self.phases["peak"]
+
+    @property
+    def seconds_per_step(self) -> float | None:
+        """Predicted for the overlap that the plan asks for."""
+        if self.time is None:
+            return None
+        return self.time.pipelined if self.offload.overlap == "none" else self.time.overlapped
+
+    def __str__(self) -> str:
+        from offload_lab.plan_words import text  # which is about plans
+
+        return text(self)
 
     def total(self, tier: str, phase: str = "peak") -> int:
         """Bytes on `tier` in `phase`."""

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import yaml
 
 from offload_lab.export.deepspeed import as_deepspeed, stage
-from offload_lab.export.recipe import WHERE, ExportError, Recipe, about, check, placed, ranks
+from offload_lab.export.recipe import WHERE, ExportError, Recipe, about, check, moves, ranks
 from offload_lab.plan import Plan
 
 Kind = Literal["plain", "deepspeed", "fsdp2"]
@@ -31,7 +31,7 @@ def as_accelerate(plan: Plan, recipe: Recipe | None = None, kind: Kind | None = 
     check(plan)
     recipe = recipe or Recipe()
     if kind is None:
-        kind = {"gpu": "plain", "ram": "fsdp2", "disk": "deepspeed"}[plan.placement.weights]
+        kind = "plain" if not moves(plan) else "fsdp2" if plan.placement.weights == "ram" else "deepspeed"
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r}: one of {', '.join(KINDS)} is needed")
     if deepspeed_file is not None and kind != "deepspeed":
@@ -70,7 +70,7 @@ def _common(plan: Plan, distributed: str, precision: str | None) -> dict[str, An
         "tpu_env": [],
         "tpu_use_cluster": False,
         "tpu_use_sudo": False,
-        "use_cpu": plan.hardware.gpus == 0,
+        "use_cpu": plan.hardware.gpus == 0 and distributed == "NO",  # DeepSpeed finds out by itself
     }
     return settings if precision is None else settings | {"mixed_precision": precision}
 
@@ -92,7 +92,7 @@ def _native(plan: Plan, kind: str) -> list[str]:
 
 def _plain(plan: Plan) -> tuple[dict[str, Any], list[str]]:
     places = plan.placement
-    if places.weights != "gpu":
+    if moves(plan):
         raise ExportError(
             f"the plan puts weights {WHERE[places.weights]}, which plain Accelerate does not do. Export with --kind "
             + ("fsdp2 or deepspeed." if places.weights == "ram" else "deepspeed.")
@@ -110,7 +110,7 @@ def _plain(plan: Plan) -> tuple[dict[str, Any], list[str]]:
             "This file says nothing about the optimizer's state. The optimizer in the script: "
             f"OffloadAdamW(model.parameters(), offload=OffloadPolicy({arguments})); examples/accelerate_loop.py."
         )
-    if places.gradients != "gpu":
+    if places.gradients != places.weights:
         notes.append(f"Gradients stay beside the weights until the step, not {WHERE[places.gradients]}.")
     if plan.model.checkpointing == "full":
         notes.append("Activation checkpointing is the model's own business: e.g. model.gradient_checkpointing_enable().")
@@ -127,7 +127,7 @@ def _deepspeed(plan: Plan, recipe: Recipe, file: str | None) -> tuple[dict[str, 
             f"The optimizer is in {file}: pass accelerate.utils.DummyOptim(model.parameters()) in the script, and a DataLoader "
             f"of batch_size={plan.model.batch}."
         )
-        config: dict[str, Any] = {"deepspeed_config_file": file, "zero3_init_flag": places.weights != "gpu"}
+        config: dict[str, Any] = {"deepspeed_config_file": file, "zero3_init_flag": moves(plan)}
         return _common(plan, "DEEPSPEED", None) | {"deepspeed_config": config}, notes
     if "disk" in (places.state, places.weights):
         # Accelerate 1.12 asks for the folder and writes it to its file, but `accelerate launch` passes it to nobody.
@@ -145,8 +145,8 @@ def _deepspeed(plan: Plan, recipe: Recipe, file: str | None) -> tuple[dict[str, 
     config = {
         "gradient_accumulation_steps": plan.model.accumulation,
         "offload_optimizer_device": device[places.state],
-        "offload_param_device": device[places.weights],
-        "zero3_init_flag": places.weights != "gpu",
+        "offload_param_device": "cpu" if moves(plan) else "none",
+        "zero3_init_flag": moves(plan),
         "zero_stage": stage(plan),
     }
     if recipe.clip is not None:
@@ -166,13 +166,12 @@ def _fsdp2(plan: Plan) -> tuple[dict[str, Any], list[str]]:
         )
     if places.weights == "disk":
         raise ExportError("the plan puts weights on disk, and FSDP2 moves them to RAM only. Export with --kind deepspeed.")
-    moves = places.weights == "ram"
-    if places.state == "disk" or (places.state == "ram" and not moves) or (places.state == "gpu" and moves):
+    if places.state != places.weights:
         raise ExportError(
-            f"planned: {placed(plan)}. With Accelerate's FSDP2, AdamW's state is where the weights are. "
+            f"planned: {places}. With Accelerate's FSDP2, AdamW's state is where the weights are. "
             "`offload-lab export fsdp` makes a script in which OffloadAdamW holds it elsewhere."
             if places.state != "gpu"
-            else f"planned: {placed(plan)}. With Accelerate's FSDP2, state that belongs to weights in RAM is in RAM."
+            else f"planned: {places}. With Accelerate's FSDP2, state that belongs to weights in RAM is in RAM."
         )
     notes = _native(plan, "fsdp2")
     if places.state == "ram" and plan.offload.state_dtype != "float32":
@@ -186,13 +185,13 @@ def _fsdp2(plan: Plan) -> tuple[dict[str, Any], list[str]]:
             "Precision is not as planned: torch's AdamW keeps moments in the weights' bfloat16 and has no masters, so that "
             "small updates are lost. `offload-lab export fsdp` makes a script with OffloadAdamW: float32 moments and masters."
         )
-    if (places.gradients == "ram") != moves:
+    if places.gradients != places.weights:
         notes.append(f"Gradients are where the weights are, {WHERE[places.weights]}, not {WHERE[places.gradients]} as planned.")
     fsdp = {
         "fsdp_activation_checkpointing": plan.model.checkpointing == "full",
         "fsdp_auto_wrap_policy": "TRANSFORMER_BASED_WRAP",
         "fsdp_cpu_ram_efficient_loading": False,
-        "fsdp_offload_params": moves,
+        "fsdp_offload_params": moves(plan),
         "fsdp_reshard_after_forward": True,
         "fsdp_state_dict_type": "SHARDED_STATE_DICT",
         "fsdp_version": 2,

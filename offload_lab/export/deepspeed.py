@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from offload_lab.export.recipe import WEIGHT_BYTES, WHERE, ExportError, Recipe, about, check, ranks
+from offload_lab.export.recipe import WEIGHT_BYTES, WHERE, ExportError, Recipe, about, check, moves, ranks
 from offload_lab.plan import Plan
 
 STATE_BYTES = 16
@@ -64,7 +64,7 @@ def as_deepspeed(plan: Plan, recipe: Recipe | None = None) -> dict[str, Any]:
 
 def stage(plan: Plan) -> int:
     """ZeRO's stage: 3 where weights move, or state goes to disk; else 2."""
-    return 3 if plan.placement.weights != "gpu" or plan.placement.state == "disk" else 2
+    return 3 if moves(plan) or plan.placement.state == "disk" else 2
 
 
 def sub_group(plan: Plan) -> int:
@@ -90,7 +90,7 @@ def _zero(plan: Plan) -> dict[str, Any]:
             "pipeline_write": True,
         }
         zero["sub_group_size"] = sub_group(plan)
-    if places.weights == "ram":
+    if places.weights == "ram" and moves(plan):
         zero["offload_param"] = {"device": "cpu", "pin_memory": pin}
     elif places.weights == "disk":
         zero["offload_param"] = {"device": "nvme", "nvme_path": directory, "pin_memory": pin}
@@ -115,7 +115,7 @@ def _refuse(plan: Plan) -> None:
     room = {"ram": 0, "disk": 0}
     if places.state != "gpu":
         room[places.state] += STATE_BYTES * model.parameters
-    if places.weights != "gpu":
+    if places.weights != "gpu":  # moved, or at home in RAM
         room[places.weights] += WEIGHT_BYTES[model.dtype] * (model.parameters + model.frozen)
     for tier, needed in room.items():
         there = plan.capacity.get(tier)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
-from offload_lab.export.recipe import ExportError, Recipe, about, check, ranks
+from offload_lab.export.recipe import WEIGHT_BYTES, ExportError, Recipe, about, check, moves, ranks
 from offload_lab.plan import Plan
 
 _SCRIPT = '''\
@@ -83,11 +83,11 @@ def as_fsdp(plan: Plan, recipe: Recipe | None = None) -> str:
     recipe = recipe or Recipe()
     places, count = plan.placement, ranks(plan)
     _refuse(plan)
-    moves, torchs = places.weights == "ram", places.state == "gpu"
+    moved, torchs = moves(plan), places.state == "gpu"
     head = [f"Exported by offload-lab from a plan: {about(plan)}.", "", *_notes(plan)]
     text = "\n".join(line for note in head for line in (textwrap.wrap(note, 118) or [""])).rstrip()
     text += f"\n\n    torchrun --nproc-per-node={count} THIS_FILE        # STEPS=1000 in the environment for more steps\n"
-    pin = ', "offload_policy": CPUOffloadPolicy(pin_memory=cuda)' if moves else ""
+    pin = ', "offload_policy": CPUOffloadPolicy(pin_memory=cuda)' if moved else ""
     arguments = ", ".join(
         f"{name}={tuple(value) if isinstance(value, list) else value}" for name, value in recipe.arguments().items()
     )
@@ -104,13 +104,13 @@ def as_fsdp(plan: Plan, recipe: Recipe | None = None) -> str:
     full = plan.model.checkpointing == "full"
     return _SCRIPT.format(
         head=text.replace("\\", "\\\\").replace('"""', "'''"),
-        fsdp_names="CPUOffloadPolicy, " if moves else "",
+        fsdp_names="CPUOffloadPolicy, " if moved else "",
         imports=("from torch.utils.checkpoint import checkpoint\n" if full else "") + "".join("\n" + line for line in own),
         batch=plan.model.batch,
         sequence=plan.model.sequence,
         accumulation=plan.model.accumulation,
         dtype=f"torch.{plan.model.dtype}",
-        why_gloo="gradients and what ranks tell each other about a step are in RAM" if moves or not torchs else "for your own",
+        why_gloo="gradients and what ranks tell each other about a step are in RAM" if moved or not torchs else "for your own",
         ranks=count,
         checkpointing=checkpointing if full else "",
         offload=pin,
@@ -133,8 +133,12 @@ def _policy(plan: Plan) -> str:
         arguments["ram_budget"] = offload.ram_budget // ranks(plan)  # the plan's is the machine's, the policy's a process's
     if offload.partition_size is not None:
         arguments["partition_size"] = offload.partition_size
-    for name, default in (("state_dtype", "float32"), ("gradients", "parameter"), ("overlap", "none")):
-        if getattr(offload, name) != default:
+    for name, defaults in (
+        ("state_dtype", ("float32",)),
+        ("gradients", ("parameter",)),
+        ("overlap", ("none", "backward")),  # during backward one rank does not know yet what the others will skip
+    ):
+        if getattr(offload, name) not in defaults:
             arguments[name] = getattr(offload, name)
     return ", ".join(f"{name}={_literal(value)}" for name, value in arguments.items())
 
@@ -160,19 +164,22 @@ def _refuse(plan: Plan) -> None:
             "the plan trains float16 weights, whose loss must be scaled, which the script does not do. Plan with dtype "
             "bfloat16, or export deepspeed."
         )
-    if offload.overlap == "backward":
+    more = WEIGHT_BYTES[plan.model.dtype] * plan.model.parameters // ranks(plan)
+    room, taken = plan.capacity.get("gpu"), plan.total("gpu")
+    if places.weights == "gpu" != places.gradients and room is not None and taken + more > room:
         raise ExportError(
-            'overlap="backward" updates before the gradients of all ranks are summed. Plan with "forward" or "none".'
+            f"the plan uses gradients up during backward. Under FSDP2 they stay until the step: {more:,} bytes more on the "
+            f"accelerator, where {taken:,} of {room:,} are taken. Plan with weights in RAM, or on more accelerators."
         )
 
 
 def _notes(plan: Plan) -> list[str]:
     places, dtype = plan.placement, plan.model.dtype
     notes = []
-    if places.weights == "ram" and places.gradients != "ram":
+    if moves(plan) and places.gradients != "ram":
         notes.append("Gradients: CPUOffloadPolicy moves them to RAM with the weights; the plan leaves them on the accelerator.")
-    if places.weights == "gpu" and places.gradients == "ram":
-        notes.append("Gradients: planned in RAM. Here they stay beside the weights until the step: FSDP2 moves both or none.")
+    if not moves(plan) and (places.gradients != places.weights or plan.offload.overlap == "backward"):
+        notes.append("Gradients: planned to be used up during backward. Here they stay beside the weights until the step.")
     if places.state == "gpu" and dtype == "bfloat16":
         notes.append(
             "State: torch's AdamW keeps moments in bfloat16 beside bfloat16 weights and has no masters; small updates are "

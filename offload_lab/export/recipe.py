@@ -77,6 +77,8 @@ def check(plan: Plan) -> None:
     if not isinstance(plan.hardware.ram, Figure):
         raise ValueError(f"plan.hardware.ram={plan.hardware.ram!r}: an object with value, source and note is needed")
     places = plan.placement
+    if gpus == 0 and "gpu" in (places.state, places.weights, places.gradients):
+        raise ValueError(f"plan.hardware.gpus=0, and the plan has something on an accelerator: {places}")
     if "disk" in (places.state, places.weights, places.gradients) and not plan.offload.directory:
         raise ValueError("plan.offload.directory is missing, and the plan puts something on disk: name a folder of that disk")
     if not plan.fits:
@@ -91,10 +93,9 @@ def ranks(plan: Plan) -> int:
 def about(plan: Plan) -> str:
     """One line on what was exported."""
     model = plan.model
-    return f"{model.name}, {model.parameters:,} parameters in {model.dtype}, for {plan.hardware.name}: {placed(plan)}"
+    return f"{model.name}, {model.parameters:,} parameters in {model.dtype}, for {plan.hardware.name}: {plan.placement}"
 
 
-def placed(plan: Plan) -> str:
-    """The plan's placement in words."""
-    places = plan.placement
-    return f"state {WHERE[places.state]}, weights {WHERE[places.weights]}, gradients {WHERE[places.gradients]}"
+def moves(plan: Plan) -> bool:
+    """Whether weights live elsewhere than where the model is computed: on the accelerator, or in RAM where there is none."""
+    return plan.placement.weights != ("gpu" if plan.hardware.gpus else "ram")

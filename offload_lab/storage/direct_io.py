@@ -119,6 +119,11 @@ class BlockFile:
             text = describe(self.path, "flushing", 0, self.nbytes, error.strerror or str(error))
             raise StorageError(error.errno, text) from error
 
+    def drop_cached(self) -> None:
+        """Ask the system to forget what its page cache holds of the file. What is not flushed stays, and it may refuse."""
+        if hasattr(os, "posix_fadvise"):
+            os.posix_fadvise(self._fd, 0, 0, os.POSIX_FADV_DONTNEED)
+
     def allocated(self) -> int:
         """Bytes that the file takes on the disk."""
         return os.fstat(self._fd).st_blocks * 512
