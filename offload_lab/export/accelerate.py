@@ -11,7 +11,7 @@ from typing import Any, Literal
 import yaml
 
 from offload_lab.export.deepspeed import as_deepspeed, stage
-from offload_lab.export.recipe import WHERE, ExportError, Recipe, about, check, moves, ranks
+from offload_lab.export.recipe import WHERE, ExportError, Recipe, about, check, moves, printable, ranks
 from offload_lab.plan import Plan
 
 Kind = Literal["plain", "deepspeed", "fsdp2"]
@@ -49,7 +49,9 @@ def as_accelerate(plan: Plan, recipe: Recipe | None = None, kind: Kind | None = 
     ]
     if plan.model.accumulation > 1 and kind != "deepspeed":
         head.append(f"In the script: Accelerator(gradient_accumulation_steps={plan.model.accumulation}).")
-    comments = [line for note in head for line in textwrap.wrap(note, 120, initial_indent="# ", subsequent_indent="#   ")]
+    comments = [
+        line for note in head for line in textwrap.wrap(printable(note), 120, initial_indent="# ", subsequent_indent="#   ")
+    ]
     return "\n".join(comments) + "\n" + yaml.safe_dump(settings, sort_keys=True)
 
 

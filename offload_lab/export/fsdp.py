@@ -10,7 +10,7 @@ from offload_lab.plan import Plan
 _SCRIPT = '''\
 """{head}"""
 
-import os
+{functools}import os
 
 import torch
 import torch.distributed as dist
@@ -104,6 +104,7 @@ def as_fsdp(plan: Plan, recipe: Recipe | None = None) -> str:
     full = plan.model.checkpointing == "full"
     return _SCRIPT.format(
         head=text.replace("\\", "\\\\").replace('"""', "'''"),
+        functools="import functools\n" if full else "",
         fsdp_names="CPUOffloadPolicy, " if moved else "",
         imports=("from torch.utils.checkpoint import checkpoint\n" if full else "") + "".join("\n" + line for line in own),
         batch=plan.model.batch,
@@ -117,7 +118,7 @@ def as_fsdp(plan: Plan, recipe: Recipe | None = None) -> str:
         optimizer=optimizer,
         clip="" if recipe.clip is None else f"        torch.nn.utils.clip_grad_norm_(model.parameters(), {recipe.clip})\n",
         close="" if torchs else "    optimizer.close()\n",
-    ).replace("import os\n", "import functools\nimport os\n" if full else "import os\n", 1)
+    )
 
 
 def _policy(plan: Plan) -> str:
@@ -150,7 +151,7 @@ def _literal(value: object) -> str:
 
 
 def _refuse(plan: Plan) -> None:
-    places, offload = plan.placement, plan.offload
+    places = plan.placement
     if places.weights == "disk":
         raise ExportError("the plan puts weights on disk, and FSDP2 moves them to RAM only. Export deepspeed.")
     if places.gradients == "disk":
@@ -166,7 +167,8 @@ def _refuse(plan: Plan) -> None:
         )
     more = WEIGHT_BYTES[plan.model.dtype] * plan.model.parameters // ranks(plan)
     room, taken = plan.capacity.get("gpu"), plan.total("gpu")
-    if places.weights == "gpu" != places.gradients and room is not None and taken + more > room:
+    early = places.weights == "gpu" and places.gradients != "gpu"
+    if early and room is not None and taken + more > room:
         raise ExportError(
             f"the plan uses gradients up during backward. Under FSDP2 they stay until the step: {more:,} bytes more on the "
             f"accelerator, where {taken:,} of {room:,} are taken. Plan with weights in RAM, or on more accelerators."

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from offload_lab.hardware import Figure
 from offload_lab.plan import PHASES, Plan
 
 WHERE = {"gpu": "on the accelerator", "ram": "in RAM", "disk": "on disk"}
@@ -71,13 +70,8 @@ def check(plan: Plan) -> None:
     missing = [phase for phase in PHASES if phase not in plan.phases]
     if missing:
         raise ValueError(f"plan.phases has no {', '.join(missing)}; make the plan again with: offload-lab plan … --json")
-    gpus = plan.hardware.gpus
-    if isinstance(gpus, bool) or not isinstance(gpus, int) or gpus < 0:
-        raise ValueError(f"plan.hardware.gpus={gpus!r}: a whole number of at least 0 is needed")
-    if not isinstance(plan.hardware.ram, Figure):
-        raise ValueError(f"plan.hardware.ram={plan.hardware.ram!r}: an object with value, source and note is needed")
     places = plan.placement
-    if gpus == 0 and "gpu" in (places.state, places.weights, places.gradients):
+    if plan.hardware.gpus == 0 and "gpu" in (places.state, places.weights, places.gradients):
         raise ValueError(f"plan.hardware.gpus=0, and the plan has something on an accelerator: {places}")
     if "disk" in (places.state, places.weights, places.gradients) and not plan.offload.directory:
         raise ValueError("plan.offload.directory is missing, and the plan puts something on disk: name a folder of that disk")
@@ -93,7 +87,13 @@ def ranks(plan: Plan) -> int:
 def about(plan: Plan) -> str:
     """One line on what was exported."""
     model = plan.model
-    return f"{model.name}, {model.parameters:,} parameters in {model.dtype}, for {plan.hardware.name}: {plan.placement}"
+    machine = plan.hardware.name
+    return printable(f"{model.name}, {model.parameters:,} parameters in {model.dtype}, for {machine}: {plan.placement}")
+
+
+def printable(text: str) -> str:
+    """`text` on one line: a name with line breaks must not leave its comment."""
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def moves(plan: Plan) -> bool:
