@@ -1,4 +1,4 @@
-"""The exports, run by those they are for: DeepSpeed, `accelerate launch`, torchrun. Two steps each on the CPU (bench/exports.py).
+"""The exports, run by those they are for: DeepSpeed, `accelerate launch`, torchrun; two steps each on the CPU.
 
 DeepSpeed is tried where its environment is already there (`python -m bench.peers` makes it); these tests install nothing.
 """
