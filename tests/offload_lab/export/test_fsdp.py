@@ -83,7 +83,7 @@ def test_what_is_not_as_planned_is_said():
     assert "it goes on from the last step" in as_fsdp(plan("disk"))
 
 
-@pytest.mark.parametrize("name", ['"""', "\\", "{x}", "a\nb\x00", "'" * 3])
+@pytest.mark.parametrize("name", ['"""', "\\", "\\N{nope}", "{x}", "a\nb\x00", "'" * 3])
 def test_a_name_stays_in_the_docstring(name):
     script = as_fsdp(plan("ram", model={"name": name}))
     assert ast.get_docstring(ast.parse(script)) and len(calls(script, "OffloadAdamW")) == 1

@@ -105,11 +105,11 @@ def test_accelerate_launch_starts_with_the_exported_file_and_trains(tmp_path, ca
 
 
 @needs_gloo
-@pytest.mark.parametrize("case", exports.FSDP)
+@pytest.mark.parametrize("case", [case for case in exports.FSDP if case != "one rank, state on disk"])
 def test_the_fsdp2_script_runs_under_torchrun(tmp_path, case):
     ran = exports.run_fsdp(case, tmp_path)
     options = exports.FSDP[case]
-    assert ran["losses"] == pytest.approx(_alone(tmp_path / "train.py", options.get("gpus", 1)), abs=2e-2)
+    assert ran["losses"] == pytest.approx(_alone(tmp_path / "train.py", options.get("gpus", 1)), abs=1e-2)
     assert bool(ran["bytes_on_disk"]) == (options["state"] == "disk")
 
 

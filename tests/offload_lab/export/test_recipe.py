@@ -49,6 +49,29 @@ def test_what_is_no_plan_of_this_edition_is_one_error_that_names_the_file(tmp_pa
     assert str(path) in str(told.value) and "\n" not in str(told.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "junk"),
+    [
+        ("gpus", "two"),
+        ("gpus", -1),
+        ("gpus", True),
+        ("ram", None),
+        ("ram", 64),
+        ("disk_read", 1e9),
+        ("warnings", None),
+        ("warnings", "full"),
+        ("disk_duplex", "none"),
+        ("unified", 1),
+        ("name", 5),
+    ],
+)
+def test_a_damaged_machine_is_an_error_that_names_the_field(tmp_path, name, junk):
+    damaged = plan().to_dict()
+    damaged["hardware"][name] = junk
+    with pytest.raises(ValueError, match=f"hardware: {name}="):
+        read_plan(written(tmp_path, damaged))
+
+
 def test_bytes_that_are_no_text(tmp_path):
     path = tmp_path / "plan.json"
     path.write_bytes(b"\x80\x04\x95pickle")
