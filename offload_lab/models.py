@@ -118,9 +118,14 @@ class ModelSpec:
         layers = max(1, round((parameters / (12 * 128**2)) ** (1 / 3)))
         width = max(64, round((parameters / (12 * layers)) ** 0.5 / 64) * 64)
         shape = Architecture(layers, width, width // 64, 32_000, 4 * width, gated=False, assumed=True)
-        each, rest = divmod(parameters, layers)
-        weights = tuple(Weight(f"layer {n}", each + (n < rest)) for n in range(layers) if each + (n < rest))
-        return cls(f"{parameters:,} parameters", weights, shape)
+        weights = []
+        for number in range(layers):
+            elements = parameters // layers + (number < parameters % layers)
+            twelfth, third = elements // 12, elements // 3  # attention is a third of a layer
+            sizes = {"q": twelfth, "k": twelfth, "v": twelfth, "o": twelfth, "up": third}
+            sizes["down"] = elements - sum(sizes.values())
+            weights += [Weight(f"{number}.{name}", numel) for name, numel in sizes.items()]
+        return cls(f"a model of {parameters:,} parameters", tuple(weights), shape)
 
     @classmethod
     def of(cls, module: Any, name: str | None = None) -> ModelSpec:
@@ -165,8 +170,10 @@ class ModelSpec:
     def layer_elements(self) -> int:
         """Elements of one layer, or of the largest parameter where no layers are known."""
         shape = self.architecture
-        if shape is None or shape.assumed:
+        if shape is None:
             return self.largest()
+        if shape.assumed:
+            return -(-(self.parameters + self.frozen) // shape.layers)
         return sum(weight.numel for weight in shape.layer)
 
     def weight_bytes(self, dtype: str, trainable_only: bool = False) -> int:

@@ -235,7 +235,11 @@ class Plan:
         hardware = values.get("hardware")
         if isinstance(hardware, Mapping):
             values["hardware"] = Hardware.from_dict(hardware)
-        return _read(cls, values, "plan")
+        read = _read(cls, values, "plan")
+        missing = [phase for phase in PHASES if phase not in read.phases]
+        if missing:
+            raise ValueError(f"plan.phases has no {', '.join(missing)}; it needs {', '.join(PHASES)}")
+        return read
 
     @classmethod
     def from_json(cls, text: str) -> Plan:

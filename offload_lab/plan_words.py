@@ -142,7 +142,8 @@ def text(plan: Plan) -> str:
     """The plan for a person: the verdict, bytes by tier and kind, seconds by lane."""
     load = plan.model
     verdict = "fits" if plan.fits else "does not fit"
-    said = [f"{load.name} in {load.dtype} ({load.parameters:,} trainable parameters), on {plan.hardware.name}: {verdict}"]
+    trained = "" if f"{load.parameters:,}" in load.name else f", {load.parameters:,} trainable parameters"
+    said = [f"{load.name} in {load.dtype}{trained}, on {plan.hardware.name}: {verdict}"]
     said += ["All figures are predicted.", "", plan.why, "", f"  {'':5} {'kind':18}{'between steps':>15}{'at the peak':>14}"]
     for tier in TIERS:
         steady, peak = plan.phases["steady"].get(tier, {}), plan.phases["peak"].get(tier, {})

@@ -127,8 +127,8 @@ def plan(
                 break
     if not tried:
         raise ValueError(
-            f"no system runs with state={state!r}, weights={weights!r}, gradients={gradients!r} on {hardware.name}; make one of "
-            'them "auto". Where weights have left the accelerator, gradients and state have too'
+            f"no system runs with state={state!r}, weights={weights!r}, gradients={gradients!r} on {hardware.name}; make one "
+            'of them "auto". Where weights have left the accelerator, gradients and state have too'
         )
     chosen = _best(tried)
     return _told(known, chosen, tried, hardware, run_tokens, loss)

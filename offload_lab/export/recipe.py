@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from offload_lab.plan import PHASES, Plan
+from offload_lab.plan import Plan
 
 WHERE = {"gpu": "on the accelerator", "ram": "in RAM", "disk": "on disk"}
 WEIGHT_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
@@ -67,9 +67,6 @@ def check(plan: Plan) -> None:
         value = getattr(plan.model, name)
         if value < 1:
             raise ValueError(f"plan.model.{name}={value!r}: at least 1 is needed")
-    missing = [phase for phase in PHASES if phase not in plan.phases]
-    if missing:
-        raise ValueError(f"plan.phases has no {', '.join(missing)}; make the plan again with: offload-lab plan … --json")
     places = plan.placement
     if plan.hardware.gpus == 0 and "gpu" in (places.state, places.weights, places.gradients):
         raise ValueError(f"plan.hardware.gpus=0, and the plan has something on an accelerator: {places}")
