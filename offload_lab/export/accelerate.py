@@ -11,6 +11,7 @@ from typing import Any, Literal
 import yaml
 
 from offload_lab.export.deepspeed import as_deepspeed, stage
+from offload_lab.export.policy_text import policy_text
 from offload_lab.export.recipe import WHERE, ExportError, Recipe, about, check, moves, printable, ranks
 from offload_lab.plan import Plan
 
@@ -24,14 +25,15 @@ def as_accelerate(plan: Plan, recipe: Recipe | None = None, kind: Kind | None = 
     "plain": the script holds OffloadAdamW. "deepspeed": DeepSpeed holds the state, with the questionnaire's few settings, or
     with all of those in `deepspeed_file` (a path; made by `as_deepspeed`), which a plan with a disk needs. "fsdp2": weights
     and gradients are sharded, and move to RAM.
-    None: "fsdp2" where weights are planned in RAM, "deepspeed" where they are planned on disk, else "plain".
+    None: "plain" where weights do not move, "fsdp2" where they and the state are in RAM, else "deepspeed".
 
     Raises ExportError where Accelerate cannot do what was planned, ValueError where the plan is damaged.
     """
     check(plan)
     recipe = recipe or Recipe()
     if kind is None:
-        kind = "plain" if not moves(plan) else "fsdp2" if plan.placement.weights == "ram" else "deepspeed"
+        places = plan.placement
+        kind = "plain" if not moves(plan) else "fsdp2" if places.state == places.weights == "ram" else "deepspeed"
     if kind not in KINDS:
         raise ValueError(f"kind={kind!r}: one of {', '.join(KINDS)} is needed")
     if deepspeed_file is not None and kind != "deepspeed":
@@ -100,19 +102,17 @@ def _plain(plan: Plan) -> tuple[dict[str, Any], list[str]]:
             + ("fsdp2 or deepspeed." if places.weights == "ram" else "deepspeed.")
         )
     notes = _native(plan, "plain")
+    early = plan.offload.overlap == "backward" and ranks(plan) == 1
     if places.state == "gpu":
         notes.append("The optimizer in the script: torch.optim.AdamW.")
     else:
-        arguments = f'tier="{places.state}"'
-        if places.state == "disk":
-            arguments += f", directory={plan.offload.directory!r}, ram_budget={plan.offload.ram_budget!r}"
-        if plan.offload.state_dtype != "float32":
-            arguments += f', state_dtype="{plan.offload.state_dtype}"'
         notes.append(
             "This file says nothing about the optimizer's state. The optimizer in the script: "
-            f"OffloadAdamW(model.parameters(), offload=OffloadPolicy({arguments})); examples/accelerate_loop.py."
+            f"OffloadAdamW(model.parameters(), offload=OffloadPolicy({policy_text(plan, early)})); examples/accelerate_loop.py."
         )
-    if places.gradients != places.weights:
+    if early and places.state != "gpu":
+        notes.append('Nothing can be clipped with overlap="backward": a gradient is used up before the others are there.')
+    elif places.gradients != places.weights:
         notes.append(f"Gradients stay beside the weights until the step, not {WHERE[places.gradients]}.")
     if plan.model.checkpointing == "full":
         notes.append("Activation checkpointing is the model's own business: e.g. model.gradient_checkpointing_enable().")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from offload_lab.export.policy_text import policy_text
 from offload_lab.export.recipe import WEIGHT_BYTES, ExportError, Recipe, about, check, moves, ranks
 from offload_lab.plan import Plan
 
@@ -94,7 +95,7 @@ def as_fsdp(plan: Plan, recipe: Recipe | None = None) -> str:
     if torchs:
         optimizer = f"    optimizer = torch.optim.AdamW(model.parameters(), {arguments})\n"
     else:
-        optimizer = f"    policy = OffloadPolicy({_policy(plan)})\n"
+        optimizer = f"    policy = OffloadPolicy({policy_text(plan)})\n"
         optimizer += f"    optimizer = OffloadAdamW(model.parameters(), {arguments}, offload=policy)\n"
     checkpointing = (
         "    for block in blocks:  # only the input of each is kept for backward\n"
@@ -119,35 +120,6 @@ def as_fsdp(plan: Plan, recipe: Recipe | None = None) -> str:
         clip="" if recipe.clip is None else f"        torch.nn.utils.clip_grad_norm_(model.parameters(), {recipe.clip})\n",
         close="" if torchs else "    optimizer.close()\n",
     )
-
-
-def _policy(plan: Plan) -> str:
-    """The arguments of OffloadPolicy as Python text: those that differ from its defaults."""
-    offload, places = plan.offload, plan.placement
-    arguments: dict[str, object] = {"tier": places.state}
-    if places.state == "disk":
-        arguments |= {"directory": offload.directory, "durability": offload.durability}
-        if offload.durability != "checkpoint":
-            arguments["existing"] = "resume"
-        arguments["depth"] = offload.depth
-    if offload.ram_budget is not None:
-        arguments["ram_budget"] = offload.ram_budget // ranks(plan)  # the plan's is the machine's, the policy's a process's
-    if offload.partition_size is not None:
-        arguments["partition_size"] = offload.partition_size
-    for name, defaults in (
-        ("state_dtype", ("float32",)),
-        ("gradients", ("parameter",)),
-        ("overlap", ("none", "backward")),  # during backward one rank does not know yet what the others will skip
-    ):
-        if getattr(offload, name) not in defaults:
-            arguments[name] = getattr(offload, name)
-    return ", ".join(f"{name}={_literal(value)}" for name, value in arguments.items())
-
-
-def _literal(value: object) -> str:
-    if not isinstance(value, str):
-        return repr(value)
-    return f'"{value}"' if value.isprintable() and not set('"\\') & set(value) else repr(value)
 
 
 def _refuse(plan: Plan) -> None:

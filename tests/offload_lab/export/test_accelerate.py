@@ -21,10 +21,19 @@ def test_plain():
     text = as_accelerate(plan("disk", offload={"directory": "/nvme", "ram_budget": 1 << 30}))
     assert yaml.safe_load(text)["distributed_type"] == "NO" and yaml.safe_load(text)["num_processes"] == 1
     said = comments(text)
-    assert "OffloadPolicy(tier=\"disk\", directory='/nvme', ram_budget=1073741824)" in said and "torch.bfloat16" in said
+    wanted = 'tier="disk", directory="/nvme", durability="step", existing="resume", depth=4, ram_budget=1073741824'
+    assert f"OffloadPolicy({wanted})" in said and "torch.bfloat16" in said
     assert fields("ram", gpus=3)["distributed_type"] == "MULTI_GPU" and fields("ram", gpus=3)["num_processes"] == 3
     on_cpu = fields(*ALL_RAM, gpus=0)
     assert on_cpu["use_cpu"] and on_cpu["distributed_type"] == "NO" and "gpu_ids" not in on_cpu
+
+
+def test_gradients_that_are_used_up_during_backward():
+    wanted = ("disk", "gpu", "ram")
+    alone = comments(as_accelerate(plan(*wanted, offload={"overlap": "backward"})))
+    assert 'overlap="backward")' in alone and "Nothing can be clipped" in alone and "Gradients stay" not in alone
+    together = comments(as_accelerate(plan(*wanted, gpus=2, offload={"overlap": "backward"})))
+    assert 'overlap="backward"' not in together and "Gradients stay beside the weights until the step, not in RAM" in together
 
 
 def test_the_kind_follows_from_where_weights_are():
@@ -70,9 +79,10 @@ def test_deepspeed_by_file():
         (("disk", "disk", "disk"), {"kind": "plain"}, "deepspeed"),
         (("disk", "disk", "disk"), {"kind": "fsdp2"}, "to RAM only"),
         (("disk",), {"kind": "deepspeed"}, "--deepspeed-file"),
-        (("disk", "ram", "ram"), {}, "OffloadAdamW holds it elsewhere"),
+        (("disk", "ram", "ram"), {}, "--deepspeed-file"),
+        (("disk", "ram", "ram"), {"kind": "fsdp2"}, "OffloadAdamW holds it elsewhere"),
         (("ram",), {"kind": "fsdp2"}, "OffloadAdamW holds it elsewhere"),
-        (("gpu", "ram", "ram"), {}, "is in RAM"),
+        (("gpu", "ram", "ram"), {"kind": "fsdp2"}, "is in RAM"),
         (ALL_RAM, {"kind": "fsdp2", "gpus": 0}, "no accelerator"),
         (("ram",), {"model": {"dtype": "float16"}}, "float32 ones"),
         (ALL_RAM, {"model": {"dtype": "float16"}}, "float32 ones"),
