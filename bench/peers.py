@@ -16,8 +16,14 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-TORCH = next(line.strip() for line in (HERE.parent / "constraints.txt").read_text().splitlines() if line.startswith("torch=="))
-TORCH = TORCH.split("+")[0]
+_PINNED = [line.strip() for line in (HERE.parent / "constraints.txt").read_text().splitlines() if "==" in line]
+TORCH = next(line for line in _PINNED if line.startswith("torch==")).split("+")[0]
+# Accelerate asks for the version of transformers where it runs DeepSpeed.
+HUGGING_FACE = [line for line in _PINNED if line.startswith(("accelerate==", "transformers=="))]
+
+
+READY = "torch, deepspeed, accelerate, transformers\n"
+"""What `.ready` says of an environment that has everything; an older one gets what it lacks."""
 
 
 class PeerMissing(RuntimeError):
@@ -27,6 +33,12 @@ class PeerMissing(RuntimeError):
 def folder() -> Path:
     chosen = os.environ.get("OFFLOAD_LAB_PEERS")
     return Path(chosen) if chosen else Path.home() / ".cache" / "offload-lab" / "bench-peers"
+
+
+def ready() -> bool:
+    """Whether the peers' environment is here and whole. Makes nothing: tests ask this, and are skipped where it is not."""
+    mark = folder() / ".ready"
+    return mark.exists() and mark.read_text() == READY
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -53,13 +65,14 @@ def python() -> str:
     if lacking:
         raise PeerMissing(f"DeepSpeed compiles its operations, and {' and '.join(lacking)} is missing (g++, ninja-build)")
     interpreter = folder() / "bin" / "python"
-    if not (folder() / ".ready").exists():
+    if not ready():
         print(f"making the peers' environment in {folder()}: a few minutes and 1 GB, once", file=sys.stderr)
         pip = [str(interpreter), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         _run([sys.executable, "-m", "venv", str(folder())])
         _run([*pip, TORCH, "numpy", "setuptools", "wheel", "packaging", "psutil"])
         _run([*pip, "--no-build-isolation", "deepspeed"], DS_BUILD_OPS="0")
-        (folder() / ".ready").write_text("made by bench.peers\n")
+        _run([*pip, *HUGGING_FACE])
+        (folder() / ".ready").write_text(READY)
     return str(interpreter)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import torch
 
-from offload_lab.planner import readable
+from offload_lab.state_bytes import readable
 from quizzes.answers import MIME, Record, merge, notebook_path, read_records, shell
 from quizzes.numbers import NotANumber, parse_bytes
 

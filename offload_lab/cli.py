@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -13,11 +12,13 @@ from typing import Annotated, Any
 
 import typer
 
-from offload_lab import cli_measure
+from offload_lab import cli_export, cli_measure, cli_plan
 
 _HELP = "Train past the memory limit, and see where the memory goes."
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=_HELP)
 app.command()(cli_measure.measure)
+app.add_typer(cli_export.app, name="export")
+app.command()(cli_plan.plan)
 
 
 def _version(wanted: bool) -> None:
@@ -74,34 +75,6 @@ def demo(
             typer.echo(f"The page could not be written to {str(page)!r}: {error}. Everything else is above.", err=True)
             raise typer.Exit(1) from None
         typer.echo(f"\nThe page with the plot of all three: {page.resolve()}", err=as_json)
-
-
-def _parameters(text: str) -> int:
-    """A count such as 25000000, 25_000_000, 25e6, 25M or 7B."""
-    match = re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][0-9]{1,2})?)\s*([kKMGBT]?)\s*", text)
-    if match is None:
-        raise typer.BadParameter(f"cannot read {text!r} as a number of parameters; write 25000000, 25e6, 25M or 7B")
-    number = float(match[1].replace("_", "")) * {"": 1, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}[match[2].upper()]
-    return round(number)
-
-
-@app.command()
-def plan(
-    params: Annotated[str, typer.Option(help="Parameters: 25000000, 25e6, 25M or 7B.")],
-    dtype: Annotated[str, typer.Option(help="bfloat16, float16 or float32.")] = "bfloat16",
-    ram_budget: Annotated[str | None, typer.Option(help='RAM of the disk tier, for example "300MiB".')] = None,
-) -> None:
-    """Say what a training process takes in RAM and on disk, by kind, with each of the three optimizers."""
-    from offload_lab.planner import OPTIMIZERS
-    from offload_lab.planner import plan as predict
-    from offload_lab.policy import parse_bytes
-
-    try:
-        budget = None if ram_budget is None else parse_bytes(ram_budget)
-        plans = [predict(_parameters(params), dtype, optimizer, ram_budget=budget) for optimizer in OPTIMIZERS]
-    except ValueError as error:
-        _refuse(str(error))
-    typer.echo("\n\n".join(map(str, plans)))
 
 
 @app.command()

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from offload_lab.meter import Reading
-from offload_lab.planner import Plan, plan
+from offload_lab.state_bytes import TrainingBytes, training_bytes
 
 NAMES = {"adamw": "torch.AdamW", "ram": "OffloadAdamW ram", "disk": "OffloadAdamW disk"}
 
@@ -88,8 +88,8 @@ class DemoResult:
         keys = ("optimizer", "outcome", "peak_bytes", "disk_bytes", "seconds_per_step", "final_loss")
         return {"limit_bytes": self.limit_bytes, "runs": [{key: getattr(run, key) for key in keys} for run in self.runs]}
 
-    def plans(self) -> dict[str, Plan]:
-        return {NAMES[kind]: plan(self.parameters, "bfloat16", kind) for kind in NAMES}
+    def plans(self) -> dict[str, TrainingBytes]:
+        return {NAMES[kind]: training_bytes(self.parameters, "bfloat16", kind) for kind in NAMES}
 
     def __str__(self) -> str:
         from offload_lab.demo_page import as_text
@@ -145,7 +145,7 @@ def run_demo(
         raise ValueError(f"steps={steps}: at least 1 is needed")
     why_not = limit_is_enforced() if limit else "you asked for none"
     # 16 bytes a parameter is AdamW's own arithmetic, between steps and without activations.
-    limit_bytes = None if why_not else plan(shape.parameters, "bfloat16", "adamw").steady_bytes
+    limit_bytes = None if why_not else training_bytes(shape.parameters, "bfloat16", "adamw").steady_bytes
     parent = Path.cwd() if directory is None else Path(directory)
     runs = []
     with tempfile.TemporaryDirectory(prefix="offload-demo-", dir=parent) as scratch:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from html import escape
 
 from offload_lab.demo import DemoResult, Run
-from offload_lab.planner import readable
 from offload_lab.plots import MemoryPlot
+from offload_lab.state_bytes import readable
 
 HEADINGS = (
     "optimizer",

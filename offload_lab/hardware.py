@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Source = Literal["measured", "data sheet", "assumed"]
 SOURCES: tuple[Source, ...] = ("measured", "data sheet", "assumed")
@@ -103,11 +103,31 @@ class Hardware:
                 except (TypeError, ValueError) as error:
                     raise ValueError(f"hardware: {name} is no figure: {error}") from error
             else:
-                values[name] = tuple(value) if name == "warnings" else value
+                values[name] = tuple(value) if name == "warnings" and isinstance(value, list) else value
         try:
-            return cls(**values)
+            hardware = cls(**values)
         except TypeError as error:
             raise ValueError(f"hardware is incomplete: {error}") from error
+        for name in known:
+            value = getattr(hardware, name)
+            if not _right(name, value):
+                raise ValueError(f"hardware: {name}={value!r} is not what it has to be; see offload-lab measure --json")
+        return hardware
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=2)
+
+
+def _right(name: str, value: Any) -> bool:
+    """Whether `value`, of a file, may be the field `name`."""
+    if name in ("name", "directory", "taken"):
+        return isinstance(value, str)
+    if name == "gpus":
+        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+    if name == "unified":
+        return isinstance(value, bool)
+    if name in ("disk_duplex", "link_duplex"):
+        return value in get_args(Duplex)
+    if name == "warnings":
+        return isinstance(value, tuple) and all(isinstance(warning, str) for warning in value)
+    return isinstance(value, Figure) or (value is None and name not in ("ram", "dram_bandwidth"))

@@ -1,113 +1,310 @@
-"""What a training process takes, by kind and tier, from arithmetic alone. Pure: no torch. Every figure here is *predicted*."""
+"""What fits where, how long a step takes, and what does not work and why. Pure: no torch. Every figure is *predicted*.
+
+>>> from offload_lab import catalogue, plan
+>>> print(plan("llama-2-13b", catalogue.machine("rtx4090-nvme")))
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
-from offload_lab.partition import MASTER_BYTES, MOMENT_BYTES, QUANTUM, WEIGHT_BYTES
+from offload_lab import plan_words as words
+from offload_lab.hardware import Hardware
+from offload_lab.known_models import spec
+from offload_lab.models import ModelSpec
+from offload_lab.partition import STATE_BYTES
+from offload_lab.placing import Placed, placed
+from offload_lab.plan import PHASES, TIERS, Load, Offload, Placement, Plan, Targets, Time, Tried
+from offload_lab.policy import parse_bytes
+from offload_lab.state_bytes import readable
+from offload_lab.step_time import Unknown, seconds, traffic
 
-ELEMENT_BYTES = {"float32": 4, "bfloat16": 2, "float16": 2}
-OPTIMIZERS = ("adamw", "ram", "disk")
-DEFAULT_BUDGET = 32 << 20
+__all__ = ["plan", "readable"]
+
+_ON_GPU = (
+    Placement("gpu", "gpu", "gpu", "torch"),
+    Placement("ram", "gpu", "gpu", "offload_lab"),
+    Placement("disk", "gpu", "gpu", "offload_lab"),
+    Placement("ram", "gpu", "ram", "deepspeed"),
+    Placement("disk", "gpu", "ram", "offload_lab"),
+    Placement("ram", "ram", "ram", "deepspeed"),
+    Placement("disk", "ram", "ram", "deepspeed"),
+    Placement("disk", "disk", "disk", "deepspeed"),
+)
+_SLOWER = 4
+"""So many times as long a step may take for the sake of moving less, and of what is predicted from our own engine's functions
+and not from a paper."""
+_ON_CPU = (Placement("ram", "ram", "ram", "offload_lab"), Placement("disk", "ram", "ram", "offload_lab"))
 
 
 @dataclass(frozen=True)
-class Plan:
-    """Predicted bytes of a process that trains `parameters` parameters of `dtype`, activations and Python left out."""
-
-    parameters: int
-    dtype: str
-    optimizer: str
-    ram: dict[str, int]
-    """Bytes by kind, between steps, in RAM (or on the accelerator, where model and optimizer live there)."""
-    transient: dict[str, int]
-    """Bytes by kind that come on top while a step runs."""
-    disk: dict[str, int]
-
-    @property
-    def steady_bytes(self) -> int:
-        return sum(self.ram.values())
+class _Candidate:
+    placement: Placement
+    load: Load
+    offload: Offload
+    found: Placed | None
+    short: dict[str, tuple[str, int]]
+    """Tier -> (phase, bytes too many) where it does not fit."""
+    why: str
+    time: Time | None
+    unknown: str = ""
 
     @property
-    def peak_bytes(self) -> int:
-        return self.steady_bytes + sum(self.transient.values())
-
-    @property
-    def disk_bytes(self) -> int:
-        return sum(self.disk.values())
-
-    def rows(self) -> list[tuple[str, str, int]]:
-        """(where, kind, bytes) of everything that is not zero."""
-        parts = (("RAM", self.ram), ("RAM, during a step", self.transient), ("disk", self.disk))
-        return [(where, kind, nbytes) for where, kinds in parts for kind, nbytes in kinds.items() if nbytes]
-
-    def __str__(self) -> str:
-        lines = [f"{self.parameters:,} parameters in {self.dtype}, {self.optimizer} (predicted, without activations)"]
-        lines += [
-            f"  {where:19} {kind:22} {nbytes:>16,} bytes  {nbytes / self.parameters:6.2f} a parameter"
-            for where, kind, nbytes in self.rows()
-        ]
-        lines.append(
-            f"  {'RAM at the peak':42} {self.peak_bytes:>16,} bytes  {self.peak_bytes / self.parameters:6.2f} a parameter"
-        )
-        return "\n".join(lines)
+    def fits(self) -> bool:
+        return self.found is not None and not self.short
 
 
 def plan(
-    parameters: int,
-    dtype: str = "bfloat16",
-    optimizer: str = "adamw",
+    model: ModelSpec | str | int | Any,
+    hardware: Hardware,
     *,
-    ram_budget: int | None = None,
+    dtype: str = "bfloat16",
+    batch: int = 1,
+    sequence: int | None = None,
+    accumulation: int = 1,
+    checkpointing: str = "auto",
+    state: str = "auto",
+    weights: str = "auto",
+    gradients: str = "auto",
+    directory: str | None = None,
+    ram_budget: int | str | None = None,
+    partition_size: int | None = None,
+    depth: int = 4,
+    durability: str | int = "step",
     state_dtype: str = "float32",
-    amsgrad: bool = False,
+    run_tokens: float | None = None,
+    loss: float | None = None,
+    utilisation: float | None = None,
+    fused_attention: bool = True,
 ) -> Plan:
-    """Predict for one of three optimizers.
+    """Place the training of `model` on `hardware`, and predict bytes, seconds and money.
 
-    "adamw": `torch.optim.AdamW`; a 16-bit model with float32 masters beside it, and float32 copies of the gradients during
-    the step. "ram" and "disk": OffloadAdamW; on disk two generations of state and weights, in RAM at most `ram_budget`
-    bytes of buffers and resident partitions (32 MiB if not given). `state_dtype` is the policy's, and of OffloadAdamW only;
-    `amsgrad` adds a third moment. Raises ValueError for anything it does not know.
+    `model` is a spec, a known name ("llama-2-13b"), a number of parameters, or a torch module. `state`, `weights` and
+    `gradients` ("gpu", "ram", "disk") and `checkpointing` ("none", "full") are tried in all ways that some system can run
+    where they are "auto". Of those that fit, the one that moves least is taken, unless its step takes four times as long as
+    the fastest's; where none fits, the plan is the one with the least missing, and `fits` is False.
+    `sequence` is the model's own context, at most 2,048, if not given; `run_tokens` are those of the whole run.
+    `utilisation` is the share of the hardware's matrix throughput that training reaches (see `step_time.py`).
+
+    Raises ValueError naming the argument that is wrong, TypeError for a hardware that is none.
     """
-    if isinstance(parameters, bool) or not isinstance(parameters, int) or parameters < 1:
-        raise ValueError(f"parameters={parameters!r}: a whole number of at least 1 is needed")
-    if dtype not in ELEMENT_BYTES:
-        raise ValueError(f"dtype={dtype!r}: one of {', '.join(ELEMENT_BYTES)} is needed")
-    if optimizer not in OPTIMIZERS:
-        raise ValueError(f"optimizer={optimizer!r}: one of {', '.join(OPTIMIZERS)} is needed")
-    if state_dtype not in MOMENT_BYTES or (state_dtype != "float32" and optimizer == "adamw"):
-        raise ValueError(f"state_dtype={state_dtype!r}: one of {', '.join(MOMENT_BYTES)} is needed, and for adamw float32")
-    if state_dtype == "int8" and amsgrad:
-        raise ValueError('state_dtype="int8" has no amsgrad')
-    n, element = parameters, ELEMENT_BYTES[dtype]
-    names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if amsgrad else ("exp_avg", "exp_avg_sq")
-    moments = {name: MOMENT_BYTES[state_dtype] * n for name in names}
-    if state_dtype == "int8":
-        moments["scales of moments"] = 2 * 4 * -(-n // QUANTUM)
-    ram = {"weights": element * n, "gradients": element * n}
-    transient: dict[str, int] = {}
-    disk: dict[str, int] = {}
-    if optimizer == "adamw":
-        if dtype != "float32":
-            ram["master weights"] = 4 * n
-            transient["float32 gradients"] = 4 * n - element * n  # the 16-bit ones go as the copies come
-        ram |= moments
-    elif optimizer == "ram":
-        master = MASTER_BYTES[dtype]
-        ram |= moments
-        if master:
-            ram["low half of masters" if master == 2 else "master weights"] = master * n
+    if not isinstance(hardware, Hardware):
+        raise TypeError(
+            f"hardware={hardware!r}: a Hardware is needed, of catalogue.machine(…), assemble(…) or offload-lab measure"
+        )
+    known = _model(model)
+    _check_one_of("dtype", dtype, *STATE_BYTES)
+    _check_one_of("checkpointing", checkpointing, "auto", "none", "full")
+    for name, chosen in (("state", state), ("weights", weights), ("gradients", gradients)):
+        _check_one_of(name, chosen, "auto", *TIERS)
+        if chosen == "gpu" and not hardware.gpus:
+            raise ValueError(f'{name}="gpu": {hardware.name} has no accelerator; give hardware with one, or "ram"')
+        if chosen == "disk" and hardware.disk is None:
+            raise ValueError(f'{name}="disk": {hardware.name} has no disk; give hardware with one, or "ram"')
+    if sequence is None:
+        sequence = known.architecture.context if known.architecture is not None else 2048
+    for name, number in (("batch", batch), ("sequence", sequence), ("accumulation", accumulation)):
+        _check_whole(name, number)
+    for name, amount in (("run_tokens", run_tokens), ("loss", loss), ("utilisation", utilisation)):
+        _check_positive(name, amount)
+    if utilisation is not None and utilisation > 1:
+        raise ValueError(f"utilisation={utilisation!r}: a share, more than 0 and at most 1, is needed")
+    budget = None if ram_budget is None else _budget(ram_budget)
+    shape = known.architecture
+    load = Load(known.name, known.parameters, dtype, batch, sequence, accumulation, "none", known.frozen)  # type: ignore[arg-type]
+    if shape is not None:
+        load = replace(load, layers=shape.layers, width=shape.width)
+    offload = Offload(directory, budget, partition_size, depth, durability, state_dtype)  # type: ignore[arg-type]
+
+    tried: list[_Candidate] = []
+    for placement in _wanted(hardware, state, weights, gradients):
+        for way in ("none", "full") if checkpointing == "auto" else (checkpointing,):
+            here = replace(load, checkpointing=way)  # type: ignore[arg-type]
+            tried.append(_try(known, here, placement, offload, hardware, utilisation, fused_attention))
+            if tried[-1].fits or shape is None:
+                break
+    if not tried:
+        raise ValueError(
+            f"no system runs with state={state!r}, weights={weights!r}, gradients={gradients!r} on {hardware.name}; make one "
+            'of them "auto". Where weights have left the accelerator, gradients and state have too'
+        )
+    chosen = _best(tried)
+    return _told(known, chosen, tried, hardware, run_tokens, loss)
+
+
+def _try(
+    model: ModelSpec,
+    load: Load,
+    placement: Placement,
+    offload: Offload,
+    hardware: Hardware,
+    utilisation: float | None,
+    fused: bool,
+) -> _Candidate:
+    ours = placement.runs_with == "offload_lab"
+    if not ours:
+        offload = replace(offload, ram_budget=None, partition_size=None)
+    if placement.state != "disk":
+        offload = replace(offload, directory=None, durability="step")
     else:
-        ram["buffers"] = DEFAULT_BUDGET if ram_budget is None else ram_budget
-        state = sum(moments.values()) + MASTER_BYTES[dtype] * n
-        disk = {"state, two generations": 2 * state, "weights, two generations": 2 * WEIGHT_BYTES[dtype] * n}
-    return Plan(n, dtype, optimizer, ram, transient, disk)
+        offload = replace(offload, directory=offload.directory or "offload-state")
+    if ours and placement.gradients != placement.weights:
+        offload = replace(offload, overlap="backward")
+        if offload.durability != "step":
+            why = f'{placement}: gradients are given up during backward only with durability="step", not {offload.durability!r}'
+            return _Candidate(placement, load, offload, None, {}, why, None)
+    try:
+        if ours and placement.state == "disk" and offload.ram_budget is None:
+            offload = replace(offload, ram_budget=_room_for_state(model, load, placement, offload, hardware, fused))
+        found = placed(model, load, placement, offload, hardware.gpus, fused)
+    except ValueError as error:  # of the engine: a budget that cannot hold what it must, a sequence that is too long
+        if "ram_budget" not in str(error):
+            raise
+        return _Candidate(placement, load, offload, None, {}, f"{placement}: {error}", None)
+    short = _short(found, hardware)
+    why = words.shortage(placement, load, found, short, hardware)
+    moved = traffic(model, load, placement, found.engine, hardware.gpus)
+    try:
+        return _Candidate(
+            placement, load, offload, found, short, why, seconds(model, load, placement, moved, hardware, utilisation)
+        )
+    except Unknown as error:
+        return _Candidate(placement, load, offload, found, short, why, None, str(error))
 
 
-def readable(nbytes: int | float) -> str:
-    """Bytes in decimal units, as disks and memory figures are read aloud: 453 MB, 1.2 GB."""
-    value, units = float(nbytes), ["bytes", "kB", "MB", "GB", "TB", "PB"]
-    while abs(value) >= 999.5 and len(units) > 1:
-        value /= 1000
-        units.pop(0)
-    return f"{value:.0f} {units[0]}" if value >= 100 or units[0] == "bytes" else f"{value:.3g} {units[0]}"
+def _room_for_state(
+    model: ModelSpec, load: Load, placement: Placement, offload: Offload, hardware: Hardware, fused: bool
+) -> int | None:
+    """Nine tenths of the RAM that is left beside everything else: what `ram_budget` may be. None, which is buffers only,
+    where hardly anything is left."""
+    least = placed(model, load, placement, offload, hardware.gpus, fused)
+    used = sum(nbytes for kind, nbytes in least.phases["peak"].get("ram", {}).items() if kind != "buffers")
+    left = int((hardware.ram.value - used) * 0.9)
+    return left if left > least.phases["peak"]["ram"].get("buffers", 0) else None
+
+
+def _short(found: Placed, hardware: Hardware) -> dict[str, tuple[str, int]]:
+    """For each tier that is too small: the phase in which most is missing, and by how many bytes."""
+    room = capacity(hardware)
+    missing: dict[str, tuple[str, int]] = {}
+    for phase in PHASES:
+        totals = {tier: sum(kinds.values()) for tier, kinds in found.phases[phase].items()}
+        if hardware.unified:  # one memory: what the accelerator holds is part of it
+            totals["ram"] = totals.get("ram", 0) + totals.get("gpu", 0) * max(hardware.gpus, 1)
+        for tier, needed in totals.items():
+            excess = needed - room.get(tier, 0)
+            if excess > missing.get(tier, ("", 0))[1]:
+                missing[tier] = (phase, excess)
+    return missing
+
+
+def capacity(hardware: Hardware) -> dict[str, int]:
+    """Bytes of each tier that is there; of one accelerator."""
+    figures = {"gpu": hardware.gpu_memory if hardware.gpus else None, "ram": hardware.ram, "disk": hardware.disk}
+    return {tier: int(figure.value) for tier, figure in figures.items() if figure is not None}
+
+
+def _best(tried: list[_Candidate]) -> _Candidate:
+    fitting = [candidate for candidate in tried if candidate.fits]
+    if fitting:  # they come in the order of how much has moved
+        enough = _SLOWER * min(map(_seconds, fitting))
+        return next(candidate for candidate in fitting if _seconds(candidate) <= enough)
+    placeable = [candidate for candidate in tried if candidate.found is not None]
+    if not placeable:
+        raise ValueError(tried[-1].why)
+    return min(placeable, key=lambda candidate: sum(excess for _, excess in candidate.short.values()))
+
+
+def _seconds(candidate: _Candidate) -> float:
+    time = candidate.time
+    if time is None:
+        return float("inf")
+    return time.pipelined if candidate.offload.overlap == "none" else time.overlapped
+
+
+def _told(
+    model: ModelSpec,
+    chosen: _Candidate,
+    tried: list[_Candidate],
+    hardware: Hardware,
+    run_tokens: float | None,
+    loss: float | None,
+) -> Plan:
+    time, found = chosen.time, chosen.found
+    if found is None:
+        raise ValueError(chosen.why)
+    if time is not None and run_tokens is not None:
+        steps = max(1, -(-round(run_tokens) // time.tokens))
+        hours = steps * _seconds(chosen) / 3600
+        cost = None if hardware.price is None else hours * hardware.price.value
+        time = replace(time, steps=steps, run_hours=hours, run_cost=cost)
+    peak = {tier: sum(kinds.values()) for tier, kinds in found.phases["peak"].items()}
+    targets = Targets(
+        None if time is None else _seconds(chosen),
+        peak.get("gpu"),
+        peak.get("ram"),
+        peak.get("disk"),
+        loss,
+        None if time is None else time.run_cost,
+    )
+    why_not = "" if chosen.fits else chosen.why
+    why = words.because(model, chosen.load, hardware, chosen.placement, chosen.offload, why_not, time, chosen.unknown)
+    attempts = tuple(Tried(c.placement, c.load.checkpointing, c.fits, c.why) for c in tried)
+    room, phases = capacity(hardware), found.phases
+    return Plan(
+        chosen.fits, why, chosen.load, hardware, chosen.placement, chosen.offload, targets, room, phases, time, attempts
+    )
+
+
+def _wanted(hardware: Hardware, state: str, weights: str, gradients: str) -> Iterator[Placement]:
+    for placement in _ON_GPU if hardware.gpus else _ON_CPU:
+        asked = ((state, placement.state), (weights, placement.weights), (gradients, placement.gradients))
+        if any(want not in ("auto", has) for want, has in asked):
+            continue
+        if hardware.disk is None and "disk" in (placement.state, placement.weights):
+            continue
+        yield placement
+
+
+def _model(model: ModelSpec | str | int | Any) -> ModelSpec:
+    if isinstance(model, ModelSpec):
+        found = model
+    elif isinstance(model, str):
+        found = spec(model)
+    elif isinstance(model, int):
+        found = ModelSpec.sized(model)
+    elif hasattr(model, "named_parameters"):
+        found = ModelSpec.of(model)
+    else:
+        raise ValueError(
+            f"model={model!r}: a ModelSpec, a known name, a whole number of parameters or a torch module is needed"
+        )
+    if not found.parameters:
+        raise ValueError(f"model={found.name}: no parameter is trainable; there is nothing for an optimizer to do")
+    return found
+
+
+def _budget(value: int | str) -> int:
+    try:
+        return parse_bytes(value)
+    except ValueError as error:
+        raise ValueError(f"ram_budget={value!r}: {error}") from None
+
+
+def _check_one_of(name: str, value: object, *choices: str) -> None:
+    if value not in choices:
+        raise ValueError(f"{name}={value!r}: one of {', '.join(map(repr, choices))} is needed")
+
+
+def _check_whole(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{name}={value!r}: a whole number of at least 1 is needed")
+
+
+def _check_positive(name: str, value: object) -> None:
+    if value is None:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
+        raise ValueError(f"{name}={value!r}: a finite number above 0 is needed")

@@ -159,7 +159,7 @@ print(disk_run)
 # Side by side, as measured: the most of each kind at any moment.
 
 # %% id="read-off"
-from offload_lab.planner import readable
+from offload_lab.state_bytes import readable
 from offload_lab.plots import MemoryPlot
 
 
@@ -271,14 +271,14 @@ solved = check(bytes_in_ram, CASES, todo)
 # %% [markdown] id="transfer-text"
 # ## Transfer
 #
-# The planner does the same arithmetic for any size. These figures are *predicted*, without activations; nothing was run.
+# `training_bytes` does the same arithmetic for any size. These figures are *predicted*, without activations; nothing was run.
 # Would 7 billion bfloat16 parameters train on a card of 24 GB, if only the optimizer state moved?
 
 # %% id="transfer"
-from offload_lab.planner import plan
+from offload_lab.state_bytes import training_bytes
 
 for where in ("adamw", "ram", "disk"):
-    print(plan(7_000_000_000, "bfloat16", where), end="\n\n")
+    print(training_bytes(7_000_000_000, "bfloat16", where), end="\n\n")
 
 # %% [markdown] id="leave"
 # No: weights and gradients alone are 28 GB. Moving the optimizer state takes 84 GB of 112 away from the card, and here the

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from offload_lab.meter import Meter, Reading, Sampler
-from offload_lab.planner import readable
 from offload_lab.plots.front_end import FrontEnd, probe
 from offload_lab.plots.plot import MemoryPlot
 from offload_lab.plots.renderers import Display, Renderer, renderer_for
 from offload_lab.plots.scale import fullest
+from offload_lab.state_bytes import readable
 from offload_lab.worker import Worker
 
 Work = Callable[[threading.Event, Callable[[int, float], None]], Any]

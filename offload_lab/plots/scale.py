@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 from offload_lab.meter import Reading
-from offload_lab.planner import readable
+from offload_lab.state_bytes import readable
 
 
 def ticks(largest: float, wanted: int = 5) -> list[float]:

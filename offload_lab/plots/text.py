@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from offload_lab.meter import Reading
-from offload_lab.planner import readable
 from offload_lab.plots.palette import STACK
 from offload_lab.plots.scale import fullest
+from offload_lab.state_bytes import readable
 
 
 def memory_text(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offload_lab.planner import plan
+from offload_lab.state_bytes import training_bytes
 from quizzes import question as questions
 from quizzes.grading import judge
 from quizzes.numbers import Ambiguous, NotANumber, parse_bytes
@@ -46,18 +46,18 @@ def test_three_kinds_each_and_ids_that_are_nobody_elses():
 
 
 @pytest.mark.parametrize("bank", [PRACTICE, GRADED], ids=["practice", "graded"])
-def test_numbers_are_those_of_the_planner(bank):
+def test_numbers_are_those_of_the_arithmetic(bank):
     for question in bank.questions:
         for value in [question.value, *(trap.value for trap in question.traps)]:
             if value is None:
                 continue
-            state = plan(value.parameters, value.dtype, "ram").ram
+            state = training_bytes(value.parameters, value.dtype, "ram").ram
             kept = {name: nbytes for name, nbytes in state.items() if name not in ("weights", "gradients")}
             expected = {
                 "weights": state["weights"],
                 "moments": state["exp_avg"] + state["exp_avg_sq"],
                 "state": sum(kept.values()),
-                "training": plan(value.parameters, value.dtype, "adamw").steady_bytes,
+                "training": training_bytes(value.parameters, value.dtype, "adamw").steady_bytes,
             }[value.source]
             assert value.number() == expected
 

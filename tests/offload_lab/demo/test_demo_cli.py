@@ -104,12 +104,12 @@ def test_the_page_escapes_what_the_system_said():
     assert "no &lt;memory&gt; &amp; more" in page and "<memory>" not in page and "http-equiv" not in page
 
 
-def test_the_planner_needs_no_torch():
+def test_the_arithmetic_needs_no_torch():
     code = (
         "import sys, types\n"
         "package = types.ModuleType('offload_lab'); package.__path__ = [sys.argv[1]]; sys.modules['offload_lab'] = package\n"
         "sys.modules['torch'] = None\n"
-        "from offload_lab.planner import plan; print(plan(1).peak_bytes)"
+        "from offload_lab.state_bytes import training_bytes; print(training_bytes(1).peak_bytes)"
     )
     done = subprocess.run([sys.executable, "-c", code, offload_lab.__path__[0]], capture_output=True, text=True)
     assert done.stdout.strip() == "18", done.stderr

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from offload_lab import OffloadAdamW, OffloadPolicy, moments
 from offload_lab.partition import QUANTUM, state_bytes
-from offload_lab.planner import plan
+from offload_lab.state_bytes import training_bytes
 
 FORMATS = {"bfloat16": (np.uint16, np.uint16), "int8": (np.int8, np.uint8)}
 DTYPES = {"bfloat16": (torch.bfloat16, torch.bfloat16), "int8": (torch.int8, torch.uint8)}
@@ -174,11 +174,10 @@ def test_bytes_fall_as_promised(weights):
         with OffloadAdamW([parameter], offload=OffloadPolicy(state_dtype=state_dtype)) as optimizer:
             taken[state_dtype] = optimizer.memory()["ram"]
             promised = state_bytes(weights, state_dtype) * n
-            planned = plan(n, weights, "ram", state_dtype=state_dtype)
+            planned = training_bytes(n, weights, "ram", state_dtype=state_dtype)
             assert planned.steady_bytes - 2 * planned.ram["weights"] == pytest.approx(promised, abs=8)
-            assert plan(n, weights, "disk", state_dtype=state_dtype).disk["state, two generations"] // 2 == pytest.approx(
-                promised, abs=8
-            )
+            on_disk = training_bytes(n, weights, "disk", state_dtype=state_dtype).disk
+            assert on_disk["state, two generations"] // 2 == pytest.approx(promised, abs=8)
             assert promised <= taken[state_dtype] <= promised + 4500 * optimizer.stats()["partitions"]
     assert state_bytes(weights, "bfloat16") == state_bytes(weights) - 4
     assert state_bytes(weights, "int8") == state_bytes(weights) - 6 + 8 / QUANTUM

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from offload_lab import OffloadAdam, OffloadAdamW, OffloadPolicy
 from offload_lab.partition import BLOCK, QUANTUM, WEIGHT_BYTES, Kind, cut, size_of, state_bytes
-from offload_lab.planner import plan
 from offload_lab.residency import buffer_bytes
+from offload_lab.state_bytes import training_bytes
 from tests.oracles import MasterAdamW
 
 
@@ -250,7 +250,7 @@ def test_partitions_of_every_kind_fit_their_buffer_and_cover_every_element(param
 @pytest.mark.parametrize("dtype, bytes_each", [("float32", 12), ("bfloat16", 14), ("float16", 16)])
 def test_it_takes_four_bytes_more_a_parameter(dtype, bytes_each):
     assert state_bytes(dtype, amsgrad=True) == bytes_each == state_bytes(dtype) + 4
-    planned = plan(1_000_000, dtype, "ram", amsgrad=True)
+    planned = training_bytes(1_000_000, dtype, "ram", amsgrad=True)
     assert planned.steady_bytes - 2 * planned.ram["weights"] == bytes_each * 1_000_000
     part = cut([(0, 1_000_000, Kind(dtype, amsgrad=True))], 2_000_000)[0]
     assert 0 <= part.state_bytes - bytes_each * 1_000_000 < BLOCK + 256

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offload_lab.meter import Reading
-from offload_lab.planner import readable
 from offload_lab.plots import MemoryPlot, memory_svg, memory_text
 from offload_lab.plots.palette import DARK, DISK, LIGHT, STACK
 from offload_lab.plots.scale import spread, thinned, ticks
 from offload_lab.plots.svg import HEIGHT_WITH_DISK, TOP
+from offload_lab.state_bytes import readable
 
 SVG = "{http://www.w3.org/2000/svg}"
 MB = 10**6

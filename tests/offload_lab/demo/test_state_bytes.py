@@ -1,9 +1,9 @@
-"""The planner's arithmetic against figures worked out by hand."""
+"""The arithmetic of the lessons against figures worked out by hand."""
 
 import pytest
 
 from offload_lab.demo import PRESETS
-from offload_lab.planner import plan, readable
+from offload_lab.state_bytes import readable, training_bytes
 from offload_lab.training import GPTConfig, TinyGPT
 
 
@@ -24,7 +24,7 @@ from offload_lab.training import GPTConfig, TinyGPT
 def test_bytes_a_parameter(dtype, optimizer, steady, peak, disk):
     n = 1_000_003
     budget = 5_000_000 if optimizer == "disk" else None
-    made = plan(n, dtype, optimizer, ram_budget=budget)
+    made = training_bytes(n, dtype, optimizer, ram_budget=budget)
     assert made.steady_bytes == steady * n + (budget or 0)
     assert made.peak_bytes == peak * n + (budget or 0)
     assert made.disk_bytes == disk * n
@@ -34,7 +34,7 @@ def test_bytes_a_parameter(dtype, optimizer, steady, peak, disk):
 @pytest.mark.parametrize("wrong", [(0,), (True,), (1.5,), (10, "int8"), (10, "float32", "sgd")])
 def test_what_it_does_not_know_is_named(wrong):
     with pytest.raises(ValueError, match="needed"):
-        plan(*wrong)
+        training_bytes(*wrong)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,123 @@
+"""What the engine's own records, buffers and files take for a model under a policy. Pure: no torch.
+
+Nothing here is a formula of its own: partitions are cut, placed and laid out by the functions that the engine calls
+(`partition.py`, `residency.py`, `schedule.py`), for a model that need not exist.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from offload_lab.models import ModelSpec, element_bytes
+from offload_lab.partition import WEIGHT_BYTES, Kind, Partition, cut
+from offload_lab.policy import OffloadPolicy
+from offload_lab.residency import partition_size, place
+
+HUGE_PAGE = 2 << 20  # of `storage/memory.py`, which needs more than this module may import
+
+
+@dataclass(frozen=True)
+class EngineBytes:
+    """Bytes by kind of one engine. A step reads `read` bytes from disk, writes `written`, and moves `dram` in host memory."""
+
+    resident: dict[str, int]
+    """Records that stay in RAM."""
+    buffers: int
+    """What of the streaming buffers is ever touched: memory that is not touched is not taken."""
+    reserved: int
+    """Address space of resident records and whole buffers: what `ram_budget` counts."""
+    disk: dict[str, int]
+    """The state file, all slots."""
+    read: int
+    written: int
+    dram: int
+    partitions: int
+    resident_partitions: int
+    partition_size: int
+    largest_record: int
+    first_read: int
+    """Bytes of the largest partition that is read: nothing overlaps with the first read and the last write."""
+    first_written: int
+
+
+@lru_cache(maxsize=32)  # a large model is cut into tens of thousands of partitions, and asked for with each way to place it
+def engine_bytes(model: ModelSpec, dtype: str, policy: OffloadPolicy) -> EngineBytes:
+    """For the trainable parameters of `model`; `dtype` is that of weights which have none of their own.
+
+    Raises ValueError with the arithmetic where the policy's RAM budget cannot hold what it must.
+    """
+    shapes = [
+        (number, weight.numel, Kind(weight.dtype or dtype, policy.state_dtype))
+        for number, weight in enumerate(weight for weight in model.each() if weight.trainable and weight.numel)
+    ]
+    size = partition_size(sum(numel for _, numel, _ in shapes), policy)
+    partitions = cut(shapes, size)
+    residency = place(partitions, size, policy)
+    staying = [part for part in partitions if part.index in residency.resident]
+    streamed = [part for part in partitions if part.index not in residency.resident]
+    keeps, on_disk = policy.keeps_weights, policy.tier == "disk"
+    written_now = _written(policy)
+    read = sum(part.state_bytes for part in streamed)
+    written = sum(part.record_bytes(keeps) if written_now else part.state_bytes for part in streamed) if on_disk else 0
+    if on_disk and written_now:  # publishing brings what stays in RAM to disk too
+        written += sum(part.record_bytes(keeps) for part in staying)
+    disk: Counter[str] = Counter()
+    if on_disk:
+        disk += _kinds(partitions, keeps)
+        if keeps:  # two slots a partition
+            disk["second generation"] = disk.total()
+    touched = max((part.record_bytes(keeps) for part in streamed), default=0)
+    return EngineBytes(
+        dict(_kinds(staying, keeps)),
+        _pages(min(residency.buffers, len(streamed)), residency.buffer_bytes, touched),
+        residency.ram_bytes,
+        dict(disk),
+        read,
+        written,
+        sum(_traffic(part, policy) for part in partitions),
+        len(partitions),
+        len(staying),
+        size,
+        max((part.record_bytes(keeps) for part in partitions), default=0),
+        max((part.state_bytes for part in streamed), default=0),
+        touched if written_now else max((part.state_bytes for part in streamed), default=0),
+    )
+
+
+def _written(policy: OffloadPolicy) -> bool:
+    """Whether an ordinary step publishes; with a durability of N steps most do not."""
+    return policy.keeps_weights and policy.publish_every == 1
+
+
+def _kinds(partitions: Sequence[Partition], with_weights: bool) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for part in partitions:
+        laid = part.fields()
+        for name, field in laid.items():
+            found["master" if name == "master" else "moments"] += int(field.dtype[1]) * field.numel
+        mirror = WEIGHT_BYTES[part.dtype] * part.numel if with_weights else 0
+        found["weights"] += mirror
+        inside = sum(int(field.dtype[1]) * field.numel for field in laid.values()) + mirror
+        found["record padding"] += part.record_bytes(with_weights) - inside
+    return +found
+
+
+def _traffic(part: Partition, policy: OffloadPolicy) -> int:
+    """Bytes that one update moves through host memory: state, weight and gradient read, state and weight written, and the
+    gradient once before that, when it is checked for what is not finite."""
+    gradient = 4 if policy.gradients == "float32" else element_bytes(part.dtype)
+    mirror = WEIGHT_BYTES[part.dtype] if _written(policy) else 0
+    return 2 * part.state_bytes + part.numel * (2 * element_bytes(part.dtype) + 2 * gradient + mirror)
+
+
+def _pages(buffers: int, apart: int, touched: int) -> int:
+    """Bytes of the 2 MiB pages in which `touched` bytes from the start of each buffer lie, the buffers being `apart`."""
+    pages, last = 0, -1
+    for number in range(buffers):
+        first, end = number * apart // HUGE_PAGE, -(-(number * apart + touched) // HUGE_PAGE)
+        pages += max(0, end - max(first, last))
+        last = max(last, end)
+    return min(pages * HUGE_PAGE, buffers * apart)

@@ -1,0 +1,70 @@
+"""A machine from a few sizes: what `offload-lab plan --gpu-memory 24GiB --ram 128GiB …` plans for. Pure: no torch.
+
+What is given is a size; the speeds that come with it are those of the catalogue's nearest part, and are marked assumed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+from offload_lab import catalogue
+from offload_lab.catalogue_parts import GPUS, Gpu
+from offload_lab.hardware import Figure, Hardware
+
+MEMORY, DISK = "ddr5-dual", "nvme4-consumer"
+_CPU_FLOPS = 0.8e12  # 16 cores of 50 GFLOP/s, as the catalogue's desktop
+
+
+def machine(
+    *,
+    ram: int,
+    gpu: str | None = None,
+    gpu_memory: int | None = None,
+    gpus: int = 1,
+    link: str | None = None,
+    memory: str = MEMORY,
+    disk: int | None = None,
+    disk_kind: str = DISK,
+    price: float | None = None,
+    name: str = "the machine described",
+) -> Hardware:
+    """`ram`, `gpu_memory` (of one accelerator) and `disk` in bytes, `price` in US dollars an hour; the rest are names of the
+    catalogue. Without `gpu` the one with the nearest memory lends its speeds. Raises ValueError naming what is wrong.
+    """
+    if gpu is None and gpu_memory is None and (link is not None or gpus != 1):
+        raise ValueError("a link and a number of accelerators are of accelerators: give gpu or gpu_memory as well")
+    part: Gpu | None = None
+    if gpu is not None:
+        part = catalogue.gpu(gpu)
+    elif gpu_memory is not None:
+        part = _lent(gpu_memory)
+    wires = catalogue.link(link) if link is not None else None
+    below = catalogue.disk(disk_kind) if disk is not None else None
+    cost = None if price is None else Figure(price, "assumed", "given, US dollars an hour")
+    cpu = Figure(_CPU_FLOPS, "assumed", "16 cores × 50 GFLOP/s")
+    built = catalogue.assemble(
+        name, memory=catalogue.memory(memory), disk=below, gpu=part, link=wires, gpus=gpus, ram=ram, cpu_flops=cpu, price=cost
+    )
+    built = replace(built, ram=Figure(ram, "assumed", "given"))
+    if gpu_memory is not None:
+        built = replace(built, gpu_memory=Figure(gpu_memory, "assumed", "given"))
+    if disk is not None:
+        built = replace(built, disk=Figure(disk, "assumed", "given"))
+    return built
+
+
+def changed(hardware: Hardware, *, ram: int | None, gpu_memory: int | None, disk: int | None, price: float | None) -> Hardware:
+    """A known machine with other sizes. Raises ValueError for memory of an accelerator that it does not have."""
+    if gpu_memory is not None and not hardware.gpus:
+        raise ValueError(f"{hardware.name} has no accelerator; leave gpu_memory out, or name a machine with one")
+    given = {"ram": ram, "gpu_memory": gpu_memory, "disk": disk, "price": price}
+    figures = {name: Figure(value, "assumed", "given") for name, value in given.items() if value is not None}
+    return replace(hardware, **figures)
+
+
+def _lent(nbytes: int) -> Gpu:
+    """The catalogue's accelerator whose memory is nearest to `nbytes`, its figures marked assumed."""
+    near = min((part for part in GPUS if not part.unified), key=lambda part: abs(part.memory.value - nbytes))
+    note = f"as of {near.title}, the accelerator of the catalogue with the nearest memory"
+    lent = {f.name: getattr(near, f.name) for f in fields(near) if isinstance(getattr(near, f.name), Figure)}
+    return replace(near, **{name: Figure(figure.value, "assumed", note) for name, figure in lent.items()})

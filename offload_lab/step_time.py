@@ -1,0 +1,154 @@
+"""Seconds of one step: what each lane has to move, and how long its hardware takes for that. Pure: no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from offload_lab.activations import flops
+from offload_lab.engine_bytes import EngineBytes
+from offload_lab.hardware import Figure, Hardware
+from offload_lab.models import ModelSpec, element_bytes
+from offload_lab.plan import Load, Placement, Time
+
+UTILISATION = {"measured": 0.7, "data sheet": 0.4, "assumed": 0.4}
+"""Share of `gpu_flops` that training reaches, assumed: 40 % of a data sheet's figure (PaLM reached 46 %, Chowdhery et al. 2022,
+table 3), 70 % of large matrix products measured on the machine."""
+
+
+class Unknown(ValueError):
+    """A figure that the time of a step follows from is not there; the message names it."""
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes of one step, over all accelerators."""
+
+    down: int = 0
+    up: int = 0
+    dram: int = 0
+    read: int = 0
+    written: int = 0
+    gpu: int = 0
+    """Through the accelerator's own memory, for an update that runs there."""
+    first_read: int = 0
+    last_written: int = 0
+    pageable: bool = False
+
+
+def traffic(model: ModelSpec, load: Load, placement: Placement, engine: EngineBytes | None, gpus: int) -> Traffic:
+    """What a step of `placement` moves. See `placing.py` for the systems."""
+    n, element = model.parameters, element_bytes(load.dtype)
+    weights, trained = model.weight_bytes(load.dtype), model.weight_bytes(load.dtype, trainable_only=True)
+    if placement.runs_with == "offload_lab":
+        if engine is None:
+            raise ValueError("the engine's bytes are needed for a placement that it runs")
+        # `devices.HostView` copies weights and gradients down, and weights up, between pageable memory and the device.
+        down, up = (2 * trained, trained) if gpus else (0, 0)
+        return Traffic(
+            down, up, engine.dram, engine.read, engine.written, 0, engine.first_read, engine.first_written, pageable=True
+        )
+    update = (28 if element == 4 else 30) * n  # weight, gradient, master and moments read; all but the gradient written
+    if placement.runs_with == "torch":
+        return Traffic(gpu=update) if gpus else Traffic(dram=update)
+    # DeepSpeed: weights up for forward, for backward, and where forward is repeated; gradients down after each backward.
+    passes = (2 + (load.checkpointing == "full")) * load.accumulation
+    away = placement.weights != "gpu"
+    up = passes * weights if away else trained
+    down = trained * load.accumulation
+    state = 12 * n if placement.state == "disk" else 0
+    swapped = 4 * n if placement.state == "disk" else 0  # float32 gradients are written by backward and read by the step
+    fetched = passes * weights if placement.weights == "disk" else 0
+    stored = trained if placement.weights == "disk" else 0
+    return Traffic(down, up, update, state + swapped + fetched, state + swapped + stored)
+
+
+def seconds(
+    model: ModelSpec, load: Load, placement: Placement, moved: Traffic, hardware: Hardware, utilisation: float | None
+) -> Time:
+    """One step on `hardware`. Raises Unknown where a figure that is needed is not there."""
+    gpus = hardware.gpus
+    tokens = load.tokens(gpus)
+    speed = _speed(hardware, utilisation)
+    operations = flops(model, tokens, load.sequence, load.checkpointing)
+    lanes = {"compute": operations / speed}
+    if moved.gpu:
+        lanes["gpu update"] = moved.gpu / gpus / _known(hardware, "gpu_bandwidth")
+    lanes |= _link(moved, hardware, gpus)
+    if moved.dram:
+        lanes["dram"] = moved.dram / _known(hardware, "dram_bandwidth")
+    if moved.read or moved.written:
+        lanes |= disk(moved.read, moved.written, hardware)
+    update = {name: taken for name, taken in lanes.items() if name != "compute"}
+    slowest = max(update.values(), default=0.0)
+    ramp = _ramp(moved, lanes, hardware)
+    # Without an accelerator, or with the update on it, computing and updating are one lane.
+    shared = "gpu update" if gpus else "dram"
+    together = {name: taken for name, taken in lanes.items() if name not in ("compute", shared)}
+    together["compute"] = lanes["compute"] + lanes.get(shared, 0.0) if shared in lanes else lanes["compute"]
+    bound = max(together, key=lambda name: together[name])
+    alone = max((taken for name, taken in together.items() if name != "compute"), default=0.0)
+    hidden = None if shared in lanes and not alone else round(alone * speed / (operations / tokens))
+    wear = None
+    if hardware.disk_endurance is not None and hardware.disk_endurance.value:
+        wear = 1000 * moved.written / hardware.disk_endurance.value
+    return Time(
+        lanes,
+        sum(lanes.values()),
+        lanes["compute"] + slowest + ramp,
+        together[bound],
+        bound,
+        tokens,
+        hidden,
+        moved.written,
+        moved.read,
+        wear,
+    )
+
+
+def disk(read: int, written: int, hardware: Hardware) -> dict[str, float]:
+    """Seconds of the disk's lanes. Half duplex is one lane: what is read and written together goes at the mixed bandwidth, the
+    rest at its own; where no mixed figure is known, one after the other."""
+    reading, writing = _known(hardware, "disk_read"), _known(hardware, "disk_write")
+    if hardware.disk_duplex == "full":
+        return {"disk-read": read / reading, "disk-write": written / writing}
+    if hardware.disk_mixed is None:
+        return {"disk": read / reading + written / writing}
+    both = min(read, written)
+    return {"disk": 2 * both / hardware.disk_mixed.value + (read - both) / reading + (written - both) / writing}
+
+
+def _ramp(moved: Traffic, lanes: dict[str, float], hardware: Hardware) -> float:
+    """What does not overlap within the update: the first read before anything is updated and the last write after everything,
+    where the disk is not the slowest lane anyway and is idle meanwhile."""
+    of_disk = max((taken for name, taken in lanes.items() if name.startswith("disk")), default=0.0)
+    others = max((taken for name, taken in lanes.items() if name != "compute" and not name.startswith("disk")), default=0.0)
+    if not of_disk or of_disk > others:
+        return 0.0
+    return moved.first_read / _known(hardware, "disk_read") + moved.last_written / _known(hardware, "disk_write")
+
+
+def _link(moved: Traffic, hardware: Hardware, gpus: int) -> dict[str, float]:
+    if not gpus or not (moved.down or moved.up):
+        return {}
+    names = ("device_to_host", "host_to_device")
+    rates = []
+    for name in names:
+        pageable = getattr(hardware, f"{name}_pageable") if moved.pageable else None
+        rates.append(pageable.value if pageable is not None else _known(hardware, name))
+    down, up = moved.down / gpus / rates[0], moved.up / gpus / rates[1]
+    return {"link": down + up} if hardware.link_duplex == "half" else {"link-down": down, "link-up": up}
+
+
+def _speed(hardware: Hardware, utilisation: float | None) -> float:
+    figure: Figure | None = hardware.gpu_flops if hardware.gpus else hardware.cpu_flops
+    name = "gpu_flops" if hardware.gpus else "cpu_flops"
+    if figure is None or not figure.value:
+        raise Unknown(f"{name} of {hardware.name} is not known; the time of a step follows from it")
+    return figure.value * (UTILISATION[figure.source] if utilisation is None else utilisation) * max(hardware.gpus, 1)
+
+
+def _known(hardware: Hardware, name: str) -> float:
+    figure: Figure | None = getattr(hardware, name)
+    if figure is None or not figure.value:
+        raise Unknown(f"{name} of {hardware.name} is not known; the time of a step follows from it")
+    return figure.value
