@@ -13,6 +13,8 @@ from typing import Annotated, Any
 
 import typer
 
+from offload_lab import cli_health
+
 _HELP = "Train past the memory limit, and see where the memory goes."
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=_HELP)
 
@@ -142,6 +144,9 @@ def clean(
     except (FileNotFoundError, DirectoryInUse) as error:
         _refuse(str(error))
     typer.echo(f"{files} files deleted, {nbytes:,} bytes freed")
+
+
+app.command()(cli_health.gate)
 
 
 def _refuse(message: str) -> Any:
