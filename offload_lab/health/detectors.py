@@ -16,6 +16,7 @@ from offload_lab.health.targets import median
 
 MAD_TO_SIGMA = 1.4826
 """1 / Φ⁻¹(3/4)."""
+_TINY = 1e-12  # in place of a time or a bandwidth of 0, which has no logarithm
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,10 @@ class Shift:
     half of that distance.
 
     Normal is the `window` observations before those. Beyond means farther from their median, in `direction`, than `sigmas`
-    standard deviations; than `least` (times the median where `relative`); and than `margin` times the distance of the k-th
-    farthest of them. With `margin` 1 the last makes the rate of false alarms independent of how the noise is distributed: of
+    standard deviations; than `least`; and than `margin` times the distance of the k-th farthest of them. `scale` says how
+    distances are taken: "difference"; "level", where `least` is a share of the median; or "ratio", where `least` is a share as
+    well and logarithms are compared, so that a fall to a tenth is as far as a rise to the tenfold, and is seen in wide noise.
+    With `margin` 1 the last makes the rate of false alarms independent of how the noise is distributed: of
     n + h observations in any order, the last h are all beyond the k-th farthest of the others with probability
     C(h + k - 1, h) / C(n + h, h), which is 2.6e-7 a step for n = 50, h = 8, k = 5.
 
@@ -67,7 +70,7 @@ class Shift:
         direction: Literal["up", "down"],
         *,
         least: float,
-        relative: bool,
+        scale: Literal["difference", "level", "ratio"],
         sigmas: float,
         window: int = 50,
         hold: int = 8,
@@ -76,7 +79,8 @@ class Shift:
         farthest: int | None = None,
     ) -> None:
         self._sign = 1.0 if direction == "up" else -1.0
-        self._least, self._relative, self._sigmas, self._margin = least, relative, sigmas, margin
+        self._sigmas, self._margin, self._scale = sigmas, margin, scale
+        self._least = abs(math.log(1 + self._sign * least)) if scale == "ratio" else least
         self._anchored = anchored
         self._farthest = max(1, window // 10) if farthest is None else farthest
         """k. More than 1: a step that an evaluation or a save made long does not hide a shift."""
@@ -92,8 +96,10 @@ class Shift:
         self._anchor, self.active = None, False
 
     def observe(self, value: float) -> Signal | None:
-        """Take a finite figure into account. Nothing is judged before `window` + `hold` observations."""
+        """Take a finite figure into account; of "ratio" a positive one. Nothing is judged before `window` + `hold` of them."""
         sign, recent = self._sign, self._recent
+        if self._scale == "ratio":
+            value = math.log(max(value, _TINY))
         if len(recent) == recent.maxlen and not self.active:
             self._window.append(recent[0])
         recent.append(value)
@@ -101,15 +107,19 @@ class Shift:
             return None
         normal = self._normal()
         level = normal.level
-        least = self._least * abs(level) if self._relative else self._least
+        least = self._least * abs(level) if self._scale == "level" else self._least
         distance = max(self._sigmas * normal.sigma, least, self._margin * normal.far)
         if not self.active and min(sign * (each - level) for each in recent) > distance:
             self.active = True
-            return Signal("raised", median(sorted(recent)), level, level + sign * distance)
+            return self._signal("raised", level, level + sign * distance)
         if self.active and sign * (median(sorted(recent)) - level) < distance / 2:
             self.active = False
-            return Signal("cleared", median(sorted(recent)), level, level + sign * distance / 2)
+            return self._signal("cleared", level, level + sign * distance / 2)
         return None
+
+    def _signal(self, kind: Literal["raised", "cleared"], level: float, bound: float) -> Signal:
+        figures = (median(sorted(self._recent)), level, bound)
+        return Signal(kind, *(map(math.exp, figures) if self._scale == "ratio" else figures))
 
     def _normal(self) -> _Normal:
         sign = self._sign

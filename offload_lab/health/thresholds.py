@@ -99,19 +99,19 @@ class Thresholds:
     def detectors(self) -> dict[Kind, Detector]:
         """A detector for each monitor that is on."""
 
-        def shift(direction: Literal["up", "down"], least: float, relative: bool) -> Shift:
-            return Shift(direction, least=least, relative=relative, sigmas=self.sigmas, window=self.window, hold=self.hold)
+        def shift(direction: Literal["up", "down"], least: float, scale: Literal["difference", "ratio"]) -> Shift:
+            return Shift(direction, least=least, scale=scale, sigmas=self.sigmas, window=self.window, hold=self.hold)
 
         made: dict[Kind, Detector] = {}
         if self.step_time is not None:
-            made["step_time"] = shift("up", self.step_time, True)
+            made["step_time"] = shift("up", self.step_time, "ratio")
         if self.bandwidth is not None:
-            made["read_bandwidth"] = shift("down", self.bandwidth, True)
-            made["write_bandwidth"] = shift("down", self.bandwidth, True)
+            made["read_bandwidth"] = shift("down", self.bandwidth, "ratio")
+            made["write_bandwidth"] = shift("down", self.bandwidth, "ratio")
         if self.stall_share is not None:
-            made["stall_share"] = shift("up", self.stall_share, False)
+            made["stall_share"] = shift("up", self.stall_share, "difference")
         if self.hit_share is not None:
-            made["hit_share"] = shift("down", self.hit_share, False)
+            made["hit_share"] = shift("down", self.hit_share, "difference")
         if self.skipped is not None:
             made["skipped"] = Count(self.skipped, self.window)
         if self.loss_sigmas is not None:
@@ -120,7 +120,7 @@ class Thresholds:
             made["loss"] = Shift(
                 "up",
                 least=self.loss_rise,
-                relative=True,
+                scale="level",
                 sigmas=self.loss_sigmas,
                 window=self.window,
                 hold=1,

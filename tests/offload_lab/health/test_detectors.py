@@ -43,7 +43,8 @@ def test_steady_noise_raises_nothing(noise, seed, level, width, kind):
     """80,000 steps of any noise, at most 5.2e-7 alarms a step expected (a window and the first one): 0.04 in all."""
     chance = random.Random(seed)
     detector = Thresholds().detectors()[kind]
-    assert signals(detector, [level * (1 + width * NOISES[noise](chance)) for _ in range(400)]) == []
+    values = [level * (1 + width * NOISES[noise](chance)) for _ in range(400)]
+    assert signals(detector, [max(value, 0.0) for value in values]) == []
 
 
 def test_the_rate_of_false_alarms_is_that_of_any_order():
@@ -53,7 +54,7 @@ def test_the_rate_of_false_alarms_is_that_of_any_order():
     for numbers in ((1, 2, 3, 4, 5), (1, 10, 100, 1000, 10_000), (-5, -4, 0, 1, 50)):
         raised = 0
         for order in itertools.permutations(numbers):
-            detector = Shift("up", least=0, relative=False, sigmas=1e-9, window=4, hold=1, anchored=False)
+            detector = Shift("up", least=0, scale="difference", sigmas=1e-9, window=4, hold=1, anchored=False)
             raised += bool(signals(detector, order))
         assert raised == 120 / 5 == 120 * math.comb(1, 1) / math.comb(5, 1)
 
@@ -72,7 +73,7 @@ def test_a_shift_is_raised_once_and_cleared_once(seed, hold, width, factor):
     def noisy(level, count):
         return [level * (1 + width * chance.uniform(-1, 1)) for _ in range(count)]
 
-    detector = Shift("up", least=0.3, relative=True, sigmas=4, window=20, hold=hold)
+    detector = Shift("up", least=0.3, scale="ratio", sigmas=4, window=20, hold=hold)
     found = signals(detector, noisy(1, 60) + noisy(factor, 500) + noisy(1, 60))
     assert [signal.kind for _, signal in found] == ["raised", "cleared"]
     # Raised when all of the recent ones are beyond, cleared when more than half of them are back.
@@ -82,7 +83,7 @@ def test_a_shift_is_raised_once_and_cleared_once(seed, hold, width, factor):
 @pytest.mark.parametrize(("anchored", "seen"), [(True, True), (False, False)])
 def test_a_slow_drift_is_seen_against_the_first_window_only(anchored, seen):
     drift = [1.002**step for step in range(400)]
-    detector = Shift("up", least=0.3, relative=True, sigmas=4, window=50, anchored=anchored)
+    detector = Shift("up", least=0.3, scale="ratio", sigmas=4, window=50, anchored=anchored)
     found = signals(detector, drift)
     assert bool(found) == seen
     if seen:  # 1.3 × the median of the first 50 (1.002^24.5), for eight steps: ln(1.3) / ln(1.002) = 131.3
@@ -98,8 +99,18 @@ def test_batches_of_two_kinds_are_no_spikes_and_a_spike_among_them_is_one(seed):
     assert [signal.kind for _, signal in signals(detector, [8.0, 2.0])] == ["raised", "cleared"]
 
 
+def test_a_fall_to_a_tenth_is_seen_in_noise_that_is_as_wide_as_the_level():
+    chance = random.Random(0)
+    noisy = [math.exp(0.5 * chance.gauss(0, 1)) for _ in range(300)]
+    detector = Thresholds().detectors()["read_bandwidth"]
+    assert signals(detector, noisy) == []
+    # 4 σ in logarithms is a fall to exp(-2), 0.135; a hundredth is exp(-4.6).
+    ((_, signal),) = signals(detector, [value / 100 for value in noisy[:20]])
+    assert signal.kind == "raised" and signal.bound == pytest.approx(math.exp(-2), rel=0.5)
+
+
 def test_a_short_event_is_no_shift_and_what_lasts_can_be_made_normal():
-    detector = Shift("down", least=0.3, relative=True, sigmas=4, window=10, hold=5)
+    detector = Shift("down", least=0.3, scale="ratio", sigmas=4, window=10, hold=5)
     values = [10.0] * 30
     values[20:22] = [0.1, 0.1]
     assert signals(detector, values) == []

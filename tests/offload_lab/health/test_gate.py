@@ -67,7 +67,6 @@ def test_targets_that_are_met(workload):
         (
             "if step == 3: raise ValueError('the batch is empty')",
             100,
-            600,
             "failed: ValueError: the batch is empty",
         ),
         ("if step == 3: os.kill(os.getpid(), signal.SIGKILL)", 100, "killed by SIGKILL; the system does this when memory"),

@@ -69,7 +69,7 @@ def test_the_alarm_carries_figures_and_words(watched):
     it.run(30, seconds=1.5)
     (alarm,) = it.seen
     assert isinstance(alarm, Alarm) and alarm.step == 78, "the eighth slow step"
-    assert (alarm.value, alarm.reference, alarm.bound) == (1.5, 1.0, 1.3)
+    assert (alarm.value, alarm.reference, alarm.bound) == pytest.approx((1.5, 1.0, 1.3))
     assert "time between two steps 1.5 s" in alarm.message and "1.3 s" in alarm.message and alarm.when.endswith("+00:00")
 
 
