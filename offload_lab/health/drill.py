@@ -231,7 +231,7 @@ def nan_gradient(directory: str | os.PathLike[str] = ".", step: int = 4) -> Inci
             "gradient that is not finite",
             f"element 17 of the second parameter's gradient was NaN in step {step}",
             " ".join([str(warning.message) for warning in caught] + [alarm.message for alarm in alarms]),
-            f"nothing had to be: the step was skipped, weights untouched: {'yes' if untouched else 'NO'}; a sound gradient made it",
+            f"the step was skipped, the weights were {'not touched' if untouched else 'CHANGED'}; a sound gradient made it",
             _finished(training) and untouched,
             {"skipped_steps": monitor.figures.skipped_steps, "alarms": [alarm.kind for alarm in alarms]},
         )
