@@ -46,7 +46,10 @@ def test_entries_are_added_and_none_is_changed(tmp_path):
     assert "| seconds_per_step | 1 | 0.5 | pass |" in kept[0] and "| loss | 2 | nan | **fail** |" in kept[0]
 
 
-@given(why=st.text(), script=st.text(), output=st.text())
+ANY = st.text() | st.text("#\n`|-= a")
+
+
+@given(why=ANY, script=ANY, output=ANY)
 def test_no_text_of_a_workload_makes_a_heading_or_a_second_entry(why, script, output):
     lines = markdown(replace(DECISION, why=why, script=script, output=output)).split("\n")
     assert [line for line in lines if line.startswith("#")] == ["## 2026-01-02T03:04:05+00:00 — failed"]
@@ -57,3 +60,8 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path):
     with pytest.raises(OSError, match="gates"):
         append(DECISION, tmp_path / "gates")
     assert (tmp_path / "gates").read_text() == "mine"
+
+
+def test_markup_of_others_is_shown_as_it_is():
+    text = markdown(replace(DECISION, why="a | b\n\n# c", script="x`y\n# z", output="# d\n\n- e"))
+    assert "a \\| b \\# c" in text and "`x'y # z`" in text and "    # d\n    \n    - e" in text

@@ -115,6 +115,10 @@ def test_a_short_event_is_no_shift_and_what_lasts_can_be_made_normal():
     values[20:22] = [0.1, 0.1]
     assert signals(detector, values) == []
     assert len(signals(detector, [5.0] * 50)) == 1
+    rolling = Shift("down", least=0.3, scale="ratio", sigmas=4, window=10, hold=5, anchored=False)
+    assert len(signals(rolling, [10.0] * 20 + [5.0] * 50)) == 1 and rolling.active, (
+        "what lasts does not become normal by itself"
+    )
     detector.rebase()
     assert not detector.active and signals(detector, [5.0] * 50) == []
 

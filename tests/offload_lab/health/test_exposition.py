@@ -25,7 +25,7 @@ def samples(rendered):
 
 
 @given(
-    run=st.text(),
+    run=st.text() | st.text('\\"\n{},=a'),
     loss=st.floats(allow_nan=True, allow_infinity=True),
     written=st.integers(0, 2**50),
     step=st.none() | st.integers(0),

@@ -174,3 +174,11 @@ def test_a_polite_kill_leaves_nothing(workload, tmp_path):
     assert process.wait(60) == 128 + signal.SIGTERM
     assert not psutil.pid_exists(int(mark.read_text()))
     assert (tmp_path / "gates" / "decisions.jsonl").read_text() == ""
+
+
+def test_the_example_passes_its_own_targets(tmp_path):
+    examples = ROOT / "examples"
+    decision = gate(examples / "gate_workload.py", Targets.read(examples / "targets.json"), steps=12, directory=tmp_path)
+    assert decision.passed, str(decision)
+    # 5.5 nats at the start (ln 256); bytes of English text come to less than 5 within a dozen steps.
+    assert decision.measured.losses[0] > 5 > decision.measured.losses[-1]
