@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from offload_lab import cli_export, cli_measure, cli_plan
+from offload_lab import cli_export, cli_health, cli_measure, cli_plan
 
 _HELP = "Train past the memory limit, and see where the memory goes."
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=_HELP)
@@ -118,6 +118,9 @@ def clean(
     except (FileNotFoundError, DirectoryInUse) as error:
         _refuse(str(error))
     typer.echo(f"{files} files deleted, {nbytes:,} bytes freed")
+
+
+app.command()(cli_health.gate)
 
 
 def _refuse(message: str) -> Any:

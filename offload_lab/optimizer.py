@@ -227,10 +227,11 @@ class OffloadAdam(PersistentOptimizer):
         """Bytes that the state takes now: {"ram": records and buffers, "disk": blocks of the files}."""
         return self._engine.memory() if self._engine is not None else {"ram": 0, "disk": 0}
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self, *, wait: bool = True) -> dict[str, Any]:
         """What runs, where every byte is, and what the last step moved and waited for; see `report.stats`. After the step
-        that is under way."""
-        self.wait()
+        that is under way; with `wait=False` at once, and the last step is then the last one that is over."""
+        if wait:
+            self.wait()
         return report.stats(self._usable())
 
     def __repr__(self) -> str:

@@ -14,7 +14,8 @@ def stats(engine: Engine) -> dict[str, Any]:
     """The engine as numbers. Bytes are counted by the calls that moved them, times taken from the trace.
 
     "last_step" is None before the first: {"seconds", "bytes": {lane: bytes}, "bandwidth": {lane: bytes a second while it was
-    busy}, "waited": {what: share of the step}}. "hit_rate" is the share of the state's bytes that steps did not have to read.
+    busy}, "waited": {what: share of the step}}. "bytes_needed" is what steps used of the state, "hit_rate" the share of it
+    that they did not have to read.
     """
     files, records = engine.files, engine.records
     resident = sum(record.nbytes for record in records.resident.values())
@@ -42,6 +43,7 @@ def stats(engine: Engine) -> dict[str, Any]:
         "skipped_steps": engine.skipped_steps,
         "bytes_read": engine.bytes_read,
         "bytes_written": engine.bytes_written,
+        "bytes_needed": engine.bytes_needed,
         "hit_rate": 1 - engine.bytes_read / engine.bytes_needed if engine.bytes_needed else None,
         "last_step": _last_step(engine),
         **{f"{tier}_bytes": nbytes for tier, nbytes in engine.memory().items()},
@@ -81,7 +83,7 @@ def _last_step(engine: Engine) -> dict[str, Any] | None:
     if last is None:
         return None
     start, end = last
-    events = [event for event in engine.trace.events() if event.end > start and event.start < end]
+    events = [event for event in engine.trace.since(start) if event.start < end]
     lanes = lane_use(events, start, end)
     return {
         "seconds": end - start,

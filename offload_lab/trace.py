@@ -6,6 +6,7 @@ import threading
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,12 @@ class Recorder:
     def events(self) -> list[Event]:
         with self._lock:
             return list(self._events)
+
+    def since(self, start: float) -> list[Event]:
+        """The newest events, back to the last one that ended by `start`: what a step left, without a look at all others."""
+        with self._lock:
+            newest = list(takewhile(lambda event: event.end > start, reversed(self._events)))
+        return newest[::-1]
 
     def chrome_trace(self) -> dict[str, object]:
         """The events in Chrome's trace-event format (open it in Perfetto): times in microseconds, one row a lane."""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from offload_lab import OffloadAdamW
 from offload_lab.stalls import attribute, lane_use
-from offload_lab.trace import Event
+from offload_lab.trace import Event, Recorder
 
 
 def event(kind, start, end, nbytes=0):
@@ -86,3 +86,12 @@ def test_print_says_it_in_words(model, train, adamw, disk):
     assert all(part in said for part in ("lr: 0.01", "of the step waited for", "last step", "KiB of disk reads"))
     optimizer.close()
     assert str(optimizer).endswith("closed")
+
+
+def test_the_newest_events_are_found_without_the_others():
+    recorder = Recorder(limit=5)
+    for second in range(8):
+        recorder.add(Event("read", "disk-read", second, second, second + 1, 1))
+    assert [event.partition for event in recorder.since(5.5)] == [5, 6, 7]
+    assert [event.partition for event in recorder.since(6.0)] == [6, 7], "one that had ended by then is of the time before"
+    assert recorder.since(0.0) == recorder.events() and recorder.since(9.0) == []
