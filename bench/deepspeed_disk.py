@@ -39,7 +39,7 @@ def config(mode: str, folder: str) -> dict:
             "buffer_count": 16,  # the least with which its pipelining runs: state and gradient of three groups at once
         }
         zero["sub_group_size"] = 32 << 20
-    aio = {"block_size": 2 << 20, "queue_depth": 32, "thread_count": 2, "single_submit": False, "overlap_events": True}
+    aio = {"block_size": 2 << 20, "queue_depth": 32, "intra_op_parallelism": 2, "single_submit": False, "overlap_events": True}
     return {
         "train_micro_batch_size_per_gpu": 1,
         "bf16": {"enabled": True},
