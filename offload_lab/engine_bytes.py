@@ -122,11 +122,10 @@ def _traffic(part: Partition, policy: OffloadPolicy) -> int:
 
 
 def _pages(buffers: int, apart: int, touched: int) -> int:
-    """Bytes of the 2 MiB pages in which `touched` bytes from the start of each buffer lie, the buffers being `apart`.
-
-    Where two buffers share a page, the room between them is less than a page, and all of it is taken."""
-    pages = 0
+    """Bytes of the 2 MiB pages in which `touched` bytes from the start of each buffer lie, the buffers being `apart`."""
+    pages = last = 0  # `last` is the end of the pages that are counted: two buffers may share one
     for number in range(buffers if touched else 0):
-        start = number * apart
-        pages += -(-(start + touched) // HUGE_PAGE) - start // HUGE_PAGE
+        first, end = number * apart // HUGE_PAGE, -(-(number * apart + touched) // HUGE_PAGE)
+        pages += end - min(end, max(first, last))
+        last = max(last, end)
     return min(pages * HUGE_PAGE, buffers * apart)
