@@ -10,18 +10,19 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from bench.machine import describe
-from offload_lab.hardware import Hardware
+from offload_lab.hardware import Figure, Hardware
 from offload_lab.models import Architecture, ModelSpec
 from offload_lab.plan import Plan
 from offload_lab.planner import plan
@@ -81,6 +82,17 @@ def measured_hardware(directory: Path, seconds: float) -> Hardware:
     from offload_lab.measuring import measure
 
     return measure(directory, seconds, fresh=True, cache=directory / "figures")
+
+
+def between(before: Hardware, after: Hardware) -> Hardware:
+    """Each measured bandwidth as the geometric mean of two, one measured before the runs and one after them."""
+    changed = {}
+    for field in fields(Hardware):
+        first, last = getattr(before, field.name), getattr(after, field.name)
+        if isinstance(first, Figure) and isinstance(last, Figure) and field.name not in ("ram", "disk"):
+            note = f"between {first.value:.4g} and {last.value:.4g}, before and after"
+            changed[field.name] = Figure(math.sqrt(first.value * last.value), first.source, note)
+    return replace(after, **changed)
 
 
 def predict(configuration: Configuration, hardware: Hardware, directory: Path) -> Plan:
@@ -180,29 +192,39 @@ def main(arguments: list[str] | None = None, measure: Measure = measured_hardwar
     parser.add_argument("--directory", type=Path, help="where the files are; the system's temporary folder if not given")
     parser.add_argument("--only", default="", help="configurations whose name has this in it")
     parser.add_argument("--steps", type=int, default=4, help="steps that are timed, after two that are not")
-    parser.add_argument("--seconds", type=float, default=15.0, help="of measuring the machine, each time")
-    parser.add_argument("--every", type=int, default=11, help="configurations after which it is measured again")
+    parser.add_argument("--seconds", type=float, default=10.0, help="of measuring the machine, each time")
+    parser.add_argument("--every", type=int, default=6, help="configurations after which it is measured again")
     chosen = parser.parse_args(arguments)
     wanted = [configuration for configuration in grid() if chosen.only in str(configuration)]
     if not wanted:
         parser.error(f"--only {chosen.only!r}: no configuration has this in its name; they are {', '.join(map(str, grid()))}")
     rows: list[dict[str, Any]] = []
+    load = [os.getloadavg()[0]]
     with _folder(chosen.directory) as folder:
-        for number, configuration in enumerate(wanted):
-            if number % chosen.every == 0:
-                hardware = measure(folder, chosen.seconds)
-            made = predict(configuration, hardware, folder / "state")
-            rows.append(compare(configuration, made, run(configuration, made, folder / "state", chosen.steps)))
-            shutil.rmtree(folder / "state", ignore_errors=True)
-            shutil.rmtree(folder / "state-warm", ignore_errors=True)
-            if not chosen.json:
-                print(_line(rows[-1]), flush=True)
-    result = summary(rows)
+        before = measure(folder, chosen.seconds)
+        for at in range(0, len(wanted), chosen.every):
+            seen = []
+            for configuration in wanted[at : at + chosen.every]:
+                seen.append(
+                    run(configuration, predict(configuration, before, folder / "state"), folder / "state", chosen.steps)
+                )
+                shutil.rmtree(folder / "state", ignore_errors=True)
+                shutil.rmtree(folder / "state-warm", ignore_errors=True)
+            load.append(os.getloadavg()[0])
+            after = measure(folder, chosen.seconds)
+            hardware = between(before, after)  # the machine is not the same from minute to minute
+            for configuration, one in zip(wanted[at : at + chosen.every], seen, strict=True):
+                rows.append(compare(configuration, predict(configuration, hardware, folder / "state"), one))
+                if not chosen.json:
+                    print(_line(rows[-1]), flush=True)
+            before = after
+    result = summary(rows) | {"load": [round(value, 1) for value in load]}
     if chosen.json:
         print(json.dumps(result | {"rows": rows, "hardware": hardware.to_dict(), "machine": describe()}))
     else:
         for name in ("configurations", "memory_within_5_percent", "time_within_15_percent"):
             print(f"{name}: {result[name]}")
+        print(f"load: {result['load']} on {os.cpu_count()} cores; times are only as good as the machine is quiet")
         print("worst in memory:", _line(result["worst_memory"]), "worst in time:  ", _line(result["worst_time"]), sep="\n  ")
     return result
 

@@ -41,6 +41,11 @@ class EngineBytes:
     first_read: int
     """Bytes of the largest partition that is read: nothing overlaps with the first read and the last write."""
     first_written: int
+    resident_dram: int
+    """Of `dram`, what belongs to partitions that stay in RAM: they come first, and reads go no further ahead than buffers."""
+    resident_written: int
+    read_ahead: int
+    """Bytes of state that buffers hold when the first streamed partition is updated."""
 
 
 @lru_cache(maxsize=32)  # a large model is cut into tens of thousands of partitions, and asked for with each way to place it
@@ -84,6 +89,9 @@ def engine_bytes(model: ModelSpec, dtype: str, policy: OffloadPolicy) -> EngineB
         max((part.record_bytes(keeps) for part in partitions), default=0),
         max((part.state_bytes for part in streamed), default=0),
         touched if written_now else max((part.state_bytes for part in streamed), default=0),
+        sum(_traffic(part, policy) for part in staying),
+        sum(part.record_bytes(keeps) for part in staying) if on_disk and written_now else 0,
+        sum(part.state_bytes for part in streamed[: residency.buffers]),
     )
 
 
@@ -115,9 +123,9 @@ def _traffic(part: Partition, policy: OffloadPolicy) -> int:
 
 def _pages(buffers: int, apart: int, touched: int) -> int:
     """Bytes of the 2 MiB pages in which `touched` bytes from the start of each buffer lie, the buffers being `apart`."""
-    pages, last = 0, -1
-    for number in range(buffers):
+    pages = last = 0  # `last` is the end of the pages that are counted: two buffers may share one
+    for number in range(buffers if touched else 0):
         first, end = number * apart // HUGE_PAGE, -(-(number * apart + touched) // HUGE_PAGE)
-        pages += max(0, end - max(first, last))
+        pages += end - min(end, max(first, last))
         last = max(last, end)
     return min(pages * HUGE_PAGE, buffers * apart)

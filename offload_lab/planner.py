@@ -97,11 +97,11 @@ def plan(
     known = _model(model)
     _check_one_of("dtype", dtype, *STATE_BYTES)
     _check_one_of("checkpointing", checkpointing, "auto", "none", "full")
-    for name, chosen in (("state", state), ("weights", weights), ("gradients", gradients)):
-        _check_one_of(name, chosen, "auto", *TIERS)
-        if chosen == "gpu" and not hardware.gpus:
+    for name, tier in (("state", state), ("weights", weights), ("gradients", gradients)):
+        _check_one_of(name, tier, "auto", *TIERS)
+        if tier == "gpu" and not hardware.gpus:
             raise ValueError(f'{name}="gpu": {hardware.name} has no accelerator; give hardware with one, or "ram"')
-        if chosen == "disk" and hardware.disk is None:
+        if tier == "disk" and hardware.disk is None:
             raise ValueError(f'{name}="disk": {hardware.name} has no disk; give hardware with one, or "ram"')
     if sequence is None:
         sequence = known.architecture.context if known.architecture is not None else 2048

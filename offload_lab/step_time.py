@@ -32,6 +32,9 @@ class Traffic:
     """Through the accelerator's own memory, for an update that runs there."""
     first_read: int = 0
     last_written: int = 0
+    resident_dram: int = 0
+    resident_written: int = 0
+    read_ahead: int = 0
     pageable: bool = False
 
 
@@ -45,7 +48,17 @@ def traffic(model: ModelSpec, load: Load, placement: Placement, engine: EngineBy
         # `devices.HostView` copies weights and gradients down, and weights up, between pageable memory and the device.
         down, up = (2 * trained, trained) if gpus else (0, 0)
         return Traffic(
-            down, up, engine.dram, engine.read, engine.written, 0, engine.first_read, engine.first_written, pageable=True
+            down,
+            up,
+            engine.dram,
+            engine.read,
+            engine.written,
+            first_read=engine.first_read,
+            last_written=engine.first_written,
+            resident_dram=engine.resident_dram,
+            resident_written=engine.resident_written,
+            read_ahead=engine.read_ahead,
+            pageable=True,
         )
     update = (28 if element == 4 else 30) * n  # weight, gradient, master and moments read; all but the gradient written
     if placement.runs_with == "torch":
@@ -79,8 +92,6 @@ def seconds(
     if moved.read or moved.written:
         lanes |= disk(moved.read, moved.written, hardware)
     update = {name: taken for name, taken in lanes.items() if name != "compute"}
-    slowest = max(update.values(), default=0.0)
-    ramp = _ramp(moved, lanes, hardware)
     # Without an accelerator, or with the update on it, computing and updating are one lane.
     shared = "gpu update" if gpus else "dram"
     together = {name: taken for name, taken in lanes.items() if name not in ("compute", shared)}
@@ -94,7 +105,7 @@ def seconds(
     return Time(
         lanes,
         sum(lanes.values()),
-        lanes["compute"] + slowest + ramp,
+        lanes["compute"] + _pipelined(moved, update, hardware),
         together[bound],
         bound,
         tokens,
@@ -117,14 +128,21 @@ def disk(read: int, written: int, hardware: Hardware) -> dict[str, float]:
     return {"disk": 2 * both / hardware.disk_mixed.value + (read - both) / reading + (written - both) / writing}
 
 
-def _ramp(moved: Traffic, lanes: dict[str, float], hardware: Hardware) -> float:
-    """What does not overlap within the update: the first read before anything is updated and the last write after everything,
-    where the disk is not the slowest lane anyway and is idle meanwhile."""
-    of_disk = max((taken for name, taken in lanes.items() if name.startswith("disk")), default=0.0)
-    others = max((taken for name, taken in lanes.items() if name != "compute" and not name.startswith("disk")), default=0.0)
-    if not of_disk or of_disk > others:
-        return 0.0
-    return moved.first_read / _known(hardware, "disk_read") + moved.last_written / _known(hardware, "disk_write")
+def _pipelined(moved: Traffic, update: dict[str, float], hardware: Hardware) -> float:
+    """Seconds of an update whose reads, arithmetic and writes overlap: its slowest lane, and what that lane waits for.
+
+    Arithmetic waits for the first read, and after it comes the last write. The disk waits while partitions that stay in RAM are
+    updated: they come first, and then only the buffers are read and what is published of the resident ones is written.
+    """
+    of_disk = max((taken for name, taken in update.items() if name.startswith("disk")), default=0.0)
+    others = max((taken for name, taken in update.items() if not name.startswith("disk")), default=0.0)
+    if not of_disk:
+        return others
+    reading, writing = _known(hardware, "disk_read"), _known(hardware, "disk_write")
+    ends = moved.first_read / reading + moved.last_written / writing
+    meanwhile = moved.read_ahead / reading + moved.resident_written / writing
+    idle = max(0.0, moved.resident_dram / _known(hardware, "dram_bandwidth") - meanwhile) if moved.resident_dram else 0.0
+    return max(of_disk + idle, others + ends)
 
 
 def _link(moved: Traffic, hardware: Hardware, gpus: int) -> dict[str, float]:

@@ -142,12 +142,33 @@ def test_what_is_not_known_leaves_the_time_out_and_says_so():
 
 
 def test_one_memory_for_both_counts_once():
-    shared = catalogue.machine("gb10")
-    made = plan("llama-2-7b", shared)
-    n = 6_738_415_616
-    assert made.total("gpu") + made.total("ram") <= shared.ram.value if made.fits else "accelerator's" in made.why
-    short = plan("llama-2-7b", changed(shared, ram=20 * GIB, gpu_memory=20 * GIB, disk=None, price=None), state="gpu")
-    assert not short.fits and short.total("gpu") > 16 * n
+    """What fits into two memories of a size does not into one that both share."""
+    apart = plan(10**9, machine(ram=64 * GIB, gpu_memory=64 * GIB), state="gpu", sequence=64)
+    room = apart.total("gpu") + RUNTIME["ram"] // 2
+    two = changed(apart.hardware, ram=room, gpu_memory=room, disk=None, price=None)
+    assert plan(10**9, two, state="gpu", sequence=64, checkpointing="none").fits
+    one = plan(10**9, replace(two, unified=True), state="gpu", sequence=64, checkpointing="none")
+    assert not one.fits and "the accelerator's" in one.why
+
+
+def test_the_disk_waits_while_what_stays_in_ram_is_updated():
+    """Nothing is published: the update of the resident share passes with the disk idle, but for what the buffers hold."""
+    made = plan(10**9, ROUND, state="disk", ram_budget=5 * 10**9, durability="checkpoint", sequence=16)
+    time, kept = made.time, held(made, "ram")
+    share = (kept["moments"] + kept["master"]) / (10 * 10**9)
+    assert 0.4 < share < 0.5
+    update = 28 * 10**9 * share / 28e9  # without a copy of the weights, 28 bytes a parameter
+    ahead = 4 * 10 * (4 << 20) / 2e9  # four buffers of 4 Mi elements, 10 bytes each
+    both = 10 * 10**9 * (1 - share)
+    assert time.lanes["disk"] == pytest.approx(2 * both / 1.5e9, rel=1e-3)
+    assert time.pipelined - time.lanes["compute"] == pytest.approx(time.lanes["disk"] + update - ahead, rel=1e-3)
+
+
+def test_a_slow_update_waits_for_the_first_read_and_is_followed_by_the_last_write():
+    slow = replace(ROUND, dram_bandwidth=Figure(1e9, "assumed"))
+    made = plan(10**9, slow, state="disk", ram_budget="500MiB", sequence=16)
+    ends = 10 * (4 << 20) / 2e9 + 12 * (4 << 20) / 1e9
+    assert made.time.pipelined - made.time.lanes["compute"] == pytest.approx(made.time.lanes["dram"] + ends, rel=1e-4)
 
 
 def test_pinned_memory_is_whole_powers_of_two():
