@@ -58,18 +58,29 @@ def attribute(events: Sequence[Event], start: float, end: float) -> dict[str, fl
     shares = dict.fromkeys((*LANES.values(), "other"), 0.0)
     if end <= start:
         return shares
+    for left, right, label in spans(events, start, end):
+        shares[label] += (right - left) / (end - start)
+    return shares
+
+
+def spans(events: Sequence[Event], start: float, end: float) -> list[tuple[float, float, str]]:
+    """(from, to, what it was doing or waiting for) by the rule of `attribute`, without gaps from `start` to `end`."""
     running = {kind: _merged([e for e in events if e.name == kind], start, end) for kind in LANES}
     last_update = max((right for _, right in running["update"]), default=start)
-    points = sorted({start, end, *(t for spans in running.values() for span in spans for t in span)})
+    points = sorted({start, end, *(t for merged in running.values() for span in merged for t in span)})
     at = dict.fromkeys(LANES, 0)
+    found: list[tuple[float, float, str]] = []
     for left, right in pairwise(points):
         active = set()
-        for kind, spans in running.items():
-            while at[kind] < len(spans) and spans[at[kind]][1] <= left:
+        for kind, merged in running.items():
+            while at[kind] < len(merged) and merged[at[kind]][1] <= left:
                 at[kind] += 1
-            if at[kind] < len(spans) and spans[at[kind]][0] <= left:
+            if at[kind] < len(merged) and merged[at[kind]][0] <= left:
                 active.add(kind)
         order = ("update", "read", "write", "gradient") if left < last_update else ("update", "write")
         label = next((LANES[kind] for kind in order if kind in active), "other")
-        shares[label] += (right - left) / (end - start)
-    return shares
+        if found and found[-1][2] == label:
+            found[-1] = (found[-1][0], right, label)
+        else:
+            found.append((left, right, label))
+    return found

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from offload_lab.meter import Reading
 from offload_lab.planner import readable
+
+if TYPE_CHECKING:
+    from offload_lab.meter import Reading
 
 
 def ticks(largest: float, wanted: int = 5) -> list[float]:
@@ -21,7 +24,30 @@ def ticks(largest: float, wanted: int = 5) -> list[float]:
 
 def byte_label(nbytes: float) -> str:
     """As the tables have it: 250 MB. 0 is 0."""
-    return readable(abs(nbytes)) if nbytes else "0"
+    return (readable(abs(nbytes)) if abs(nbytes) < 1e18 else f"{abs(nbytes) / 1e15:.3g} PB") if nbytes else "0"
+
+
+def second_label(seconds: float) -> str:
+    """Three digits and a unit: 12.3 ms, 1.5 s, 2.5 h. 0 is 0 s."""
+    size = abs(seconds)
+    for unit, least, below in (("ns", 1e-9, 1e-6), ("µs", 1e-6, 1e-3), ("ms", 1e-3, 1.0), ("s", 1.0, 600.0)):
+        if 0 < size < below * 0.9995:
+            return f"{_three(seconds / least)} {unit}"
+    for unit, least, below in (("min", 60.0, 7200.0), ("h", 3600.0, 172_800.0), ("d", 86_400.0, math.inf)):
+        if 0 < size < below:
+            return f"{_three(seconds / least)} {unit}"
+    return "0 s"
+
+
+def share_label(share: float) -> str:
+    """Whole percent; what is less than half of one but not nothing is "< 1 %"."""
+    if 0 < share < 0.005:
+        return "< 1 %"
+    return f"{share * 100:.0f} %" if abs(share) < 1000 else f"{share:.3g} ×"
+
+
+def _three(value: float) -> str:
+    return f"{value:.0f}" if 99.95 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
 def thinned(readings: Sequence[Reading], buckets: int) -> list[Reading]:
