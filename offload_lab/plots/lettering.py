@@ -10,7 +10,7 @@ import re
 import unicodedata
 from functools import lru_cache
 
-_NARROW, _THIN, _WIDE = frozenset("ijlI.,:;'|!` "), frozenset('frt()[]{}-/\\"*'), frozenset("mwMW@%—…×→≥≤")
+_NARROW, _THIN, _WIDE = frozenset("ijlI.,:;'|!` "), frozenset('frt()[]{}-/\\"*'), frozenset("mwMW@%—…×→≥≤<>=+~^#&")
 BOLD = 1.14
 """How much wider a bold character is."""
 NAME = 72

@@ -34,7 +34,7 @@ class Shown:
     def text(self) -> str:
         """The text twin: the title, the summary, and the tables."""
         parts = [clean(self.title), *self.summary()]
-        return "\n\n".join(["\n".join(parts), *(table.text() for table in self.tables())])
+        return "\n\n".join(["\n".join(parts), *(table.text() for table in self.tables() if table.rows)])
 
     def bundle(self, remark: str = "") -> dict[str, str]:
         """The figure as MIME types for a notebook's output; `remark` is a sentence beneath it."""
@@ -56,8 +56,9 @@ def bundled(svg: str, alternative: str, text: str, remark: str = "", tables: Seq
     """
     data = base64.b64encode(svg.encode()).decode()
     html = f'<img src="data:image/svg+xml;base64,{data}" alt="{escape(alternative)}" style="max-width: 100%; height: auto">'
-    if tables:
-        html += f"<details><summary>The figures as a table</summary>{''.join(table.html() for table in tables)}</details>"
+    filled = "".join(table.html() for table in tables if table.rows)
+    if filled:
+        html += f"<details><summary>The figures as a table</summary>{filled}</details>"
     if remark:
         html += f"<p>{escape(remark)}</p>"
     return {"text/html": html, "image/svg+xml": svg, "text/plain": f"{text}\n{remark}".rstrip()}
