@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from offload_lab.plots.drawing import MARGIN, NORMAL, WIDTH, Drawing
-from offload_lab.plots.lettering import width_of
 from offload_lab.plots.rows import CROWDED, LEFT, Scale, lane_row, lane_styles, wait_row, wait_styles
 from offload_lab.plots.runs import Run, doing, lane_label
 from offload_lab.plots.scale import second_label, share_label
@@ -87,7 +86,7 @@ class PredictedOverMeasured(Shown):
         first = drawing.below + 18
         for x, _, dashes in ends:
             drawing.line(f"M{x:.1f} {first - 4:.1f}V{bottom:.1f}", thick=2, dashes=dashes, halo=True)
-        _ends(drawing, ends, first - 9, left)
+        drawing.flags([(x, f"end, {name}") for x, name, _ in ends], first - 9, left)
         drawing.below = bottom + 20 if shown else drawing.below
         looks = wait_styles(self.predicted) | wait_styles(self.measured)
         drawing.key((look, _shares(label, self.predicted, self.measured)) for label, look in looks.items())
@@ -113,17 +112,6 @@ def predicted_over_measured(
     Each run begins at its own first event; times are in seconds. Raises ValueError as `timeline` does.
     """
     return PredictedOverMeasured(Run.of(predicted), Run.of(measured), title)
-
-
-def _ends(drawing: Drawing, ends: list[tuple[float, str, str]], y: float, left: float) -> None:
-    """The names of the two lines at which the runs end, side by side."""
-    far = drawing.width - 4
-    for x, name, _ in sorted(ends, reverse=True):
-        words = f"end, {name}"
-        wide = width_of(words, 12)
-        x = max(min(x + wide / 2, far), left + wide)
-        drawing.text(x, y, words, anchor="end", role="faint")
-        far = x - wide - 8
 
 
 def _shares(label: str, predicted: Run, measured: Run) -> str:

@@ -128,6 +128,15 @@ class Drawing:
                 last = x + half
         self.line(f"M{left:.1f} {bottom:.1f}H{left + width:.1f}")
 
+    def flags(self, named: Sequence[tuple[float, str]], y: float, left: float) -> None:
+        """The words of some vertical lines, each at its own `x` as far as they do not cover each other, right of `left`."""
+        far = self.width - 4.0
+        for x, words in sorted(named, reverse=True):
+            wide = width_of(words, SMALL)
+            right = max(min(x + wide / 2, far), left + wide)
+            self.text(right, y, words, anchor="end", role="faint")
+            far = right - wide - 8
+
     def document(self, description: Sequence[str], kind: str) -> str:
         """The <svg> element. `kind` is its class; `description` what a screen reader says beside the title."""
         height = self.below + MARGIN
