@@ -7,19 +7,34 @@ a meter reads. Only `LiveMemory` and `LiveRun` need torch, and they are imported
 
 from typing import Any
 
+from offload_lab.plots.bounds import roofline
+from offload_lab.plots.cache_map import HIT, READ, WRITTEN, residency, residency_flags
 from offload_lab.plots.compared import predicted_over_measured
+from offload_lab.plots.parameter_bytes import bytes_per_parameter
+from offload_lab.plots.plan_table import plans
 from offload_lab.plots.plot import MemoryPlot
+from offload_lab.plots.stacked import memory, tiers_of
 from offload_lab.plots.svg import memory_svg
 from offload_lab.plots.text import memory_text
 from offload_lab.plots.timelines import timeline
 
 __all__ = [
+    "HIT",
+    "READ",
+    "WRITTEN",
     "LiveMemory",
     "LiveRun",
     "MemoryPlot",
+    "bytes_per_parameter",
+    "memory",
     "memory_svg",
     "memory_text",
+    "plans",
     "predicted_over_measured",
+    "residency",
+    "residency_flags",
+    "roofline",
+    "tiers_of",
     "timeline",
 ]
 

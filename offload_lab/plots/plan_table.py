@@ -19,6 +19,8 @@ NAME, TIME, BYTES, COST = MARGIN, 196, 406, 636
 TIME_WIDE, BYTES_WIDE, COST_WIDE = 190, 206, 110
 SHOWN, TIERS = 30, 6
 FIELDS = {"name", "seconds", "bytes", "cost", "fits", "why"}
+# Named beside every bar, so that they need no colours of their own, which would be taken for lanes.
+BYTES_LOOK = Style("bytes", "bytes", "#999999", "", "")
 MONEY = Style("money", "money", "#CC79A7", "M0,4 H8", "-")
 
 
@@ -76,15 +78,8 @@ class PlanComparison(Shown):
     def tables(self) -> list[Table]:
         lanes = list(styles_of([lane for row in self.rows for lane in row.seconds], LANES))
         tiers = list(dict.fromkeys(tier for row in self.rows for tier in row.nbytes))
-        headers = (
-            "plan",
-            "fits",
-            "a step, overlapped",
-            "a step, not overlapped",
-            *map(lane_label, lanes),
-            *map(named, tiers),
-            "cost",
-        )
+        steps = ("a step, overlapped", "a step, not overlapped")
+        headers = ("plan", "fits", *steps, *map(lane_label, lanes), *map(named, tiers), "cost")
         rows = [
             (
                 named(row.name),
@@ -105,16 +100,15 @@ class PlanComparison(Shown):
         if shown:
             self._headers(drawing)
         styles = styles_of([lane for row in shown for lane in row.seconds], LANES)
-        tiers = styles_of([tier for row in shown for tier in row.nbytes], TIER_STYLES)
         slowest = max((row.sequential for row in shown), default=0.0)
         largest = max((value for row in shown for value in row.nbytes.values()), default=0.0)
         dearest = max((row.cost or 0.0 for row in shown), default=0.0)
         for row in shown:
-            self._row(drawing, row, styles, tiers, (slowest, largest, dearest))
+            self._row(drawing, row, styles, (slowest, largest, dearest))
         if shown:
             drawing.key((style, lane_label(name)) for name, style in list(styles.items())[:SHOWN])
             drawing.paragraph(
-                "A step: the lanes after each other (nothing overlapped); the black mark is the busiest lane, below which "
+                "A step: the lanes after each other (nothing overlapped); the thick mark is the busiest lane, below which "
                 "no overlap can bring it."
             )
         for remark in self.summary()[1:]:
@@ -139,7 +133,6 @@ class PlanComparison(Shown):
         drawing: Drawing,
         row: PlanRow,
         styles: Mapping[str, Style],
-        tiers: Mapping[str, Style],
         largest: tuple[float, float, float],
     ) -> None:
         drawing.line(f"M{MARGIN} {drawing.below:.1f}H{WIDTH - MARGIN}", "grid")
@@ -155,7 +148,7 @@ class PlanComparison(Shown):
         for line in wrapped(row.why, room, SMALL, 3):
             y += 14
             drawing.text(NAME, y, line, role="faint")
-        ends = [y + 4, self._time(drawing, row, styles, top, largest[0]), self._bytes(drawing, row, tiers, top, largest[1])]
+        ends = [y + 4, self._time(drawing, row, styles, top, largest[0]), self._bytes(drawing, row, top, largest[1])]
         if row.cost is not None:
             drawing.text(COST, top + 14, self._money(row.cost), room=COST_WIDE, size=NORMAL, bold=True)
             drawing.block(MONEY, COST, top + 20, COST_WIDE * (row.cost / largest[2]) if largest[2] > 0 else 0, 12)
@@ -169,7 +162,8 @@ class PlanComparison(Shown):
             drawing.text(TIME, top + 14, "no times", role="faint")
             return top + 18
         scale = TIME_WIDE / slowest if slowest > 0 else 0.0
-        words = f"{second_label(row.overlapped)} to {second_label(row.sequential)}"
+        fast, slow = second_label(row.overlapped), second_label(row.sequential)
+        words = fast if fast == slow else f"{fast} to {slow}"
         drawing.text(TIME, top + 14, words, room=TIME_WIDE, size=NORMAL, bold=True)
         x = float(TIME)
         for lane in (lane for lane in styles if lane in row.seconds):
@@ -181,15 +175,15 @@ class PlanComparison(Shown):
         drawing.line(f"M{mark:.1f} {top + 19:.1f}v22", thick=3, halo=True)
         return top + 44
 
-    def _bytes(self, drawing: Drawing, row: PlanRow, tiers: Mapping[str, Style], top: float, largest: float) -> float:
+    def _bytes(self, drawing: Drawing, row: PlanRow, top: float, largest: float) -> float:
         if not row.nbytes:
             drawing.text(BYTES, top + 14, "no bytes", role="faint")
-        listed = [tier for tier in tiers if tier in row.nbytes]
+        listed = list(row.nbytes)
         for number, tier in enumerate(listed[:TIERS]):
             y = top + 2 + 30 * number
-            words = f"{named(tiers[tier].label)} {byte_label(row.nbytes[tier])}"
+            words = f"{named(tier)} {byte_label(row.nbytes[tier])}"
             drawing.text(BYTES, y + 12, words, room=BYTES_WIDE)
-            drawing.block(tiers[tier], BYTES, y + 16, BYTES_WIDE * (row.nbytes[tier] / largest) if largest > 0 else 0, 9)
+            drawing.block(BYTES_LOOK, BYTES, y + 16, BYTES_WIDE * (row.nbytes[tier] / largest) if largest > 0 else 0, 9)
         end = top + 30 * len(listed[:TIERS]) + 2
         if len(listed) > TIERS:
             drawing.text(BYTES, end + 12, f"{len(listed) - TIERS} more tiers", role="faint")
@@ -199,14 +193,9 @@ class PlanComparison(Shown):
     def _money(self, cost: float | None) -> str:
         if cost is None:
             return "-"
-        return f"{cost:,.2f} {self.currency}" if cost < 1e9 else f"{cost:.3g} {self.currency}"
-
-
-TIER_STYLES = {
-    "accelerator": LANES["accelerator"],
-    "RAM": LANES["cpu"],
-    "disk": LANES["disk-read"],
-}
+        if cost < 999_999.995:
+            return f"{cost:,.2f} {self.currency}"
+        return f"{cost / 1e6:.4g} million {self.currency}" if cost < 1e12 else f"{cost:.3g} {self.currency}"
 
 
 def plans(

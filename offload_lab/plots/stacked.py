@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from offload_lab.plots.checks import amount, amounts
 from offload_lab.plots.drawing import MARGIN, NORMAL, SMALL, WIDTH, Drawing
-from offload_lab.plots.lettering import named
+from offload_lab.plots.lettering import cut, named, width_of
 from offload_lab.plots.palette import KINDS, STACK, Style, styles_of
 from offload_lab.plots.scale import byte_label, second_label, spread, ticks
 from offload_lab.plots.shown import Shown, Source, checked_source
@@ -58,11 +59,11 @@ class MemoryByTier(Shown):
         moment = self.peak(tier)
         kinds = sorted(((values[moment], kind) for kind, values in tier.kinds.items() if values[moment]), reverse=True)[:LABELS]
         listed = ", ".join(f"{named(kind)} {byte_label(value)}" for value, kind in kinds)
-        limit = "" if tier.limit is None else f" Limit: {byte_label(tier.limit)}."
+        over = tier.limit is not None and tier.total(moment) > tier.limit
+        limit = "" if tier.limit is None else f" Limit: {byte_label(tier.limit)}{', which it passed' if over else ''}."
         of = f": {listed}" if listed else ""
-        return (
-            f"{named(tier.name)}: at most {byte_label(tier.total(moment))}, at {second_label(self.seconds[moment])}{of}.{limit}"
-        )
+        most = f"at most {byte_label(tier.total(moment))}, at {second_label(self.seconds[moment])}"
+        return f"{named(tier.name)}: {most}{of}.{limit}"
 
     def tables(self) -> list[Table]:
         if not self.seconds:
@@ -107,7 +108,7 @@ class MemoryByTier(Shown):
         bottom = top + TALL
         largest = max(peak, tier.limit or 0.0)
         largest = largest * 1.08 if largest > 0 else 1.0
-        for value in ticks(largest, 4):
+        for value in ticks(largest if largest > 1 else 0.0, 4):
             y = bottom - TALL * (value / largest)
             drawing.line(f"M{LEFT} {y:.1f}H{LEFT + width + 8 + BAR}", "grid")
             drawing.text(LEFT - 8, y + 4, byte_label(value), role="faint", anchor="end")
@@ -162,7 +163,8 @@ class MemoryByTier(Shown):
             drawing.line(f"M{x + BAR:.1f} {middle:.1f}L{x + BAR + 8:.1f} {row:.1f}", thick=0.8)
             words = byte_label(tier.kinds[kind][moment])
             room = WIDTH - 8 - (x + BAR + 12)
-            drawing.text(x + BAR + 12, row + 4, f"{named(styles[kind].label)} {words}", room=room, size=SMALL)
+            label = cut(named(styles[kind].label), room - width_of(f" {words}", SMALL), SMALL)
+            drawing.text(x + BAR + 12, row + 4, f"{label} {words}")
 
 
 def memory(
@@ -182,14 +184,13 @@ def memory(
     moments = [float(moment) for moment in seconds]
     if any(not abs(moment) < float("inf") for moment in moments):
         raise ValueError("seconds holds a moment that is not finite")
-    if any(later < earlier for earlier, later in zip(moments, moments[1:], strict=False)):
+    if any(later < earlier for earlier, later in pairwise(moments)):
         raise ValueError("seconds falls from one moment to the next: they have to rise")
     checked_limits = amounts(limits or {}, "the limit of tier", "bytes")
     unknown = [tier for tier in checked_limits if tier not in tiers]
     if unknown:
-        raise ValueError(
-            f"limits names {', '.join(map(named, unknown))}, which is no tier; the tiers are {', '.join(map(named, tiers))}"
-        )
+        given, known = ", ".join(map(named, unknown)), ", ".join(map(named, tiers))
+        raise ValueError(f"limits names {given}, which is no tier; the tiers are {known}")
     checked = []
     for name, kinds in tiers.items():
         values = {}
