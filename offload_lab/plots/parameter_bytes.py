@@ -62,7 +62,7 @@ class BytesPerParameter(Shown):
         largest = max((bar.total for bar in self.bars), default=0.0)
         tiers = any(bar.tier for bar in self.bars)
         left = LEFT + (TIER if tiers else 0)
-        width = WIDTH - left - 76
+        width = WIDTH - left - 100
         styles = styles_of(self.kinds(), KINDS)
         shown = self.bars[:SHOWN]
         top = drawing.below + 6

@@ -124,7 +124,8 @@ class Run:
         if not self.events:
             return ["no events."]
         partitions = len({event.partition for event in self.events})
-        said = [f"{len(self.events):,} tasks on {partitions:,} partition{_s(partitions)} in {second_label(self.seconds)}."]
+        tasks = f"{len(self.events):,} task{_s(len(self.events))}"
+        said = [f"{tasks} on {partitions:,} partition{_s(partitions)} in {second_label(self.seconds)}."]
         if self.waited:
             said.append("; ".join(f"{doing(label)}: {share_label(self.share(s))}" for label, s in self.waited.items()) + ".")
         return said + self.longest()
