@@ -40,8 +40,8 @@ def second_label(seconds: float) -> str:
 
 
 def share_label(share: float) -> str:
-    """Whole percent; what is less than half of one but not nothing is "< 1 %"."""
-    if 0 < share < 0.005:
+    """Whole percent; what is less than one but not nothing is "< 1 %"."""
+    if 0 < share < 0.01:
         return "< 1 %"
     return f"{share * 100:.0f} %" if abs(share) < 1000 else f"{share:.3g} ×"
 
