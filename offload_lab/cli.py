@@ -13,8 +13,11 @@ from typing import Annotated, Any
 
 import typer
 
+from offload_lab.cli_plots import trace
+
 _HELP = "Train past the memory limit, and see where the memory goes."
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=_HELP)
+app.command()(trace)
 
 
 def _version(wanted: bool) -> None:

@@ -67,15 +67,15 @@ def spans(events: Sequence[Event], start: float, end: float) -> list[tuple[float
     """(from, to, what it was doing or waiting for) by the rule of `attribute`, without gaps from `start` to `end`."""
     running = {kind: _merged([e for e in events if e.name == kind], start, end) for kind in LANES}
     last_update = max((right for _, right in running["update"]), default=start)
-    points = sorted({start, end, *(t for merged in running.values() for span in merged for t in span)})
+    points = sorted({start, end, *(t for busy in running.values() for span in busy for t in span)})
     at = dict.fromkeys(LANES, 0)
     found: list[tuple[float, float, str]] = []
     for left, right in pairwise(points):
         active = set()
-        for kind, merged in running.items():
-            while at[kind] < len(merged) and merged[at[kind]][1] <= left:
+        for kind, busy in running.items():
+            while at[kind] < len(busy) and busy[at[kind]][1] <= left:
                 at[kind] += 1
-            if at[kind] < len(merged) and merged[at[kind]][0] <= left:
+            if at[kind] < len(busy) and busy[at[kind]][0] <= left:
                 active.add(kind)
         order = ("update", "read", "write", "gradient") if left < last_update else ("update", "write")
         label = next((LANES[kind] for kind in order if kind in active), "other")

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from offload_lab.plots.drawing import Drawing
 from offload_lab.plots.palette import LANES, OTHER, Style, styles_of
 from offload_lab.plots.runs import WORK, Lane, Run, busy_shares, lane_label
+from offload_lab.trace import slots
 
 LEFT, RIGHT = 132, 22
 CROWD = 160
 """Blocks in a row, above which it is drawn as the share of each moment that was busy."""
 COLUMN = 2.0
+MOST_SPLIT = 4
+"""Tasks of a lane that run at once, up to which each has its part of the row's height."""
 CROWDED = (
     f"A row of more than {CROWD} tasks is drawn as the share of each moment in which it was busy: full height is all of it."
 )
@@ -40,12 +43,17 @@ def lane_row(drawing: Drawing, scale: Scale, lane: Lane, style: Style, top: floa
         _shares(drawing, scale, [(style, busy_shares(lane.spans, scale.seconds, _columns(scale)))], top, height)
         return True
     origin = lane.events[0].start - lane.spans[0][0] if lane.events else 0.0
-    for event in lane.events:
+    places = slots(lane.events)
+    split = max(places, default=0) + 1
+    if split > MOST_SPLIT:
+        places, split = [0] * len(places), 1
+    tall = height / split
+    for event, place in zip(lane.events, places, strict=True):
         x = scale.x(event.start - origin)
         wide = max(scale.x(event.end - origin) - x, 1.0)
-        drawing.block(style, x, top, wide, height, dashes=dashes, edge=0.8 if wide > 3 else 0.3)
-        if event.partition >= 0:
-            drawing.on(style, x + wide / 2, top + height / 2 + 4, str(event.partition), wide)
+        drawing.block(style, x, top + place * tall, wide, tall, dashes=dashes, edge=0.8 if wide > 3 else 0.3)
+        if event.partition >= 0 and tall >= 15:
+            drawing.on(style, x + wide / 2, top + (place + 0.5) * tall + 4, str(event.partition), wide)
     return False
 
 
