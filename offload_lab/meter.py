@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ class Reading:
     activations: int
     rss: int
 
-    @property
+    @cached_property  # asked for many times for each reading by whoever draws many of them
     def ram(self) -> int:
         """What the kinds take in RAM together; `rss` also holds Python, torch and what the allocator keeps."""
         return self.weights + self.gradients + self.optimizer_ram + self.activations

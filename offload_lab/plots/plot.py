@@ -45,4 +45,5 @@ class MemoryPlot(Shown):
 
     def bundle(self, remark: str = "") -> dict[str, str]:
         """The plot as MIME types for a notebook's output; `remark` is a sentence beneath it."""
-        return bundled(self.svg(), self.text(), self.text(), remark)
+        text = self.text()
+        return bundled(self.svg(), text, text, remark)
