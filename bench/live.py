@@ -178,6 +178,7 @@ def long_run(training: Training, view: str, minutes: float) -> dict[str, Any]:
         "rss_warm": seen[0][0],
         "rss_end": seen[-1][0],
         "rss_most": max(nbytes for nbytes, _ in seen),
+        "rss_by_eighth": [seen[len(seen) * part // 8 - 1][0] for part in range(1, 9)] if len(seen) >= 8 else [],
         "largest_update": max(nbytes for _, nbytes in seen),
     }
 
@@ -220,10 +221,12 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
         )
     if chosen.minutes:
         long = result["long_run"]
+        eighths = ", ".join(f"{nbytes / 1e6:.0f}" for nbytes in long["rss_by_eighth"])
         print(
             f"{long['view']}, {long['minutes']:g} minutes: {long['steps']:,} steps, {long['updates']:,} messages, "
             f"{long['readings_kept']:,} readings kept; process {long['rss_warm'] / 1e6:.0f} MB when warm, "
-            f"{long['rss_end'] / 1e6:.0f} MB at the end, {long['rss_most'] / 1e6:.0f} MB at most"
+            f"{long['rss_end'] / 1e6:.0f} MB at the end, {long['rss_most'] / 1e6:.0f} MB at most; after each eighth of the time between: "
+            f"{eighths}"
         )
     return result
 

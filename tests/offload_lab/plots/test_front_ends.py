@@ -89,6 +89,18 @@ def test_a_widget_becomes_a_still_picture_and_none_is_left(wire):
         assert set(last) == {"text/html", "image/svg+xml", "text/plain"}
 
 
+def test_a_cell_that_runs_fifty_times_leaves_no_widget_and_as_many_places(wire):
+    gc.collect()
+    before, screen = set(_instances), Screen()
+    view = LiveMemory("AdamW", front_end=FrontEnd("widget", button=True), display=screen)
+    for _ in range(50):
+        view.start(lambda stop, on_step: stop.wait(PATIENCE), FixedMeter())
+        assert len(set(_instances) - before) <= 12
+    view.stop()
+    assert view.wait().outcome == "stopped"
+    assert set(_instances) == before and len(screen.places) == 50
+
+
 def test_a_figure_is_bounded_and_keeps_no_line_of_the_frame_before(wire):
     widget = WidgetRenderer(Screen(), threading.Event())
     widget.open(plot(1, limit=200 * MB))
