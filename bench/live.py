@@ -222,12 +222,9 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     if chosen.minutes:
         long = result["long_run"]
         eighths = ", ".join(f"{nbytes / 1e6:.0f}" for nbytes in long["rss_by_eighth"])
-        print(
-            f"{long['view']}, {long['minutes']:g} minutes: {long['steps']:,} steps, {long['updates']:,} messages, "
-            f"{long['readings_kept']:,} readings kept; process {long['rss_warm'] / 1e6:.0f} MB when warm, "
-            f"{long['rss_end'] / 1e6:.0f} MB at the end, {long['rss_most'] / 1e6:.0f} MB at most; after each eighth of the time between: "
-            f"{eighths}"
-        )
+        warm, end, most = (f"{long[name] / 1e6:.0f} MB" for name in ("rss_warm", "rss_end", "rss_most"))
+        print(f"{long['view']}, {long['minutes']:g} minutes: {long['steps']:,} steps, {long['updates']:,} messages")
+        print(f"process {warm} when warm, {end} at the end, {most} at most; after each eighth of the time between: {eighths}")
     return result
 
 

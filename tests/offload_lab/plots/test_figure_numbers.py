@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offload_lab import plots, stalls
+from offload_lab.plots.drawing import WIDTH
+from offload_lab.plots.rows import LEFT, RIGHT
 from offload_lab.plots.runs import Run, busy_shares, doing, merged
 from offload_lab.plots.scale import byte_label, second_label, share_label
 from offload_lab.plots.stacked import thinned
@@ -50,7 +52,7 @@ def test_a_timeline_says_who_was_busy_and_what_was_waited_for():
 def test_blocks_lie_where_their_seconds_are():
     svg = ElementTree.fromstring(plots.timeline(STEP, source="measured").svg())
     blocks = [(float(e.get("x")), float(e.get("width"))) for e in svg.iter(f"{SVG}rect") if e.get("height") == "30.0"]
-    left, unit = blocks[0][0], blocks[0][1] / 2
+    left, unit = LEFT, (WIDTH - LEFT - RIGHT) / 10
     starts = [0, 2, 2, 6, 7, 2, 6]  # reads, updates, write; then the updates of the step's own row
     expected = sorted((left + unit * start, unit * long) for start, long in zip(starts, [2, 4, 1, 1, 3, 1, 1], strict=True))
     for (x, wide), (wanted_x, wanted_wide) in zip(sorted(blocks), expected, strict=True):
