@@ -78,33 +78,33 @@ class Training:
         self.step = self._step()
 
     def _step(self) -> float:
-        """Seconds of a step, to choose how many make a block."""
         train(self.model, self.optimizer, self.batches, 3)
-        start = time.perf_counter()
-        train(self.model, self.optimizer, self.batches, 5)
-        return (time.perf_counter() - start) / 5
+        return self.block(1.0)
 
-    def plain(self, steps: int) -> float:
+    def block(self, seconds: float, stop: Any = None, on_step: Any = None, meter: Any = None) -> float:
+        """Train for about `seconds`; return seconds a step."""
+        start, steps = time.perf_counter(), 0
+        while time.perf_counter() - start < seconds:
+            (loss,) = train(self.model, self.optimizer, self.batches, 1, stop=stop, meter=meter)
+            steps += 1
+            if on_step is not None:
+                on_step(steps, loss)
+        return (time.perf_counter() - start) / steps
+
+    def plain(self, seconds: float) -> float:
         """Seconds a step of a block that nobody watches, in a thread as well."""
-
-        def work() -> float:
-            start = time.perf_counter()
-            train(self.model, self.optimizer, self.batches, steps)
-            return (time.perf_counter() - start) / steps
-
-        worker = Worker(work, "plain training")
+        worker = Worker(lambda: self.block(seconds), "plain training")
         worker.start()
         return worker.result()
 
-    def watched(self, steps: int, view: str, screen: Screen) -> tuple[float, float]:
+    def watched(self, seconds: float, view: str, screen: Screen) -> tuple[float, float]:
         """Seconds a step under `view`, and the processor seconds that its threads took for each second."""
         meter = Meter(self.model, self.optimizer)
 
         def work(stop: Any, on_step: Any) -> tuple[float, float]:
             start = time.perf_counter()
-            train(self.model, self.optimizer, self.batches, steps, stop=stop, on_step=on_step, meter=meter)
-            seconds = time.perf_counter() - start
-            return seconds / steps, _processor_seconds() / seconds
+            step = self.block(seconds, stop, on_step, meter)
+            return step, _processor_seconds() / (time.perf_counter() - start)
 
         view_of = LiveMemory(view, front_end=FrontEnd(view), display=screen)
         with contextlib.redirect_stdout(io.StringIO()):  # the text view prints
@@ -119,7 +119,6 @@ def _processor_seconds() -> float:
 
 def costs(training: Training, seconds: float, rounds: int) -> dict[str, dict[str, float]]:
     """{view: its figures}, blocks of about `seconds` in turn: plain, view, plain, view …"""
-    steps = max(int(seconds / training.step), 3)
     ratios: dict[str, list[float]] = {view: [] for view in VIEWS}
     used: dict[str, list[float]] = {view: [] for view in VIEWS}
     screens = {view: Screen() for view in VIEWS}
@@ -128,10 +127,10 @@ def costs(training: Training, seconds: float, rounds: int) -> dict[str, dict[str
         for view in VIEWS:
             Wire.screen = screens[view]
             # The plain block goes first in one round and second in the next: what drifts, cancels.
-            before = training.plain(steps) if turn % 2 else None
-            step, share = training.watched(steps, view, screens[view])
-            plain = before if before is not None else training.plain(steps)
-            watched[view] += step * steps
+            before = training.plain(seconds) if turn % 2 else None
+            step, share = training.watched(seconds, view, screens[view])
+            plain = before if before is not None else training.plain(seconds)
+            watched[view] += seconds
             if turn:  # the first round warms up
                 ratios[view].append(step / plain - 1)
                 used[view].append(share)

@@ -164,14 +164,14 @@ def residency_flags(steps: Iterable[Sequence[Event]]) -> np.ndarray:
 
 def _cell(cell: np.ndarray, x: float, y: float, wide: float, tall: float) -> list[tuple[int, float, float, float, float]]:
     """(flag, left, top, width, height) of the parts of one cell: on the left read over hit, on the right written."""
-    parts = []
+    parts: list[tuple[int, float, float, float, float]] = []
     floor = y + tall
     for flag in (HIT, READ):
-        share = np.count_nonzero(cell & flag) / cell.size
+        share = int(np.count_nonzero(cell & flag)) / cell.size
         if share:
             parts.append((flag, x, floor - share * tall, wide * 0.68, share * tall))
             floor -= share * tall
-    share = np.count_nonzero(cell & WRITTEN) / cell.size
+    share = int(np.count_nonzero(cell & WRITTEN)) / cell.size
     if share:
         parts.append((WRITTEN, x + wide * 0.72, y + tall - share * tall, wide * 0.28, share * tall))
     return parts

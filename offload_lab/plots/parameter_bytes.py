@@ -67,7 +67,7 @@ class BytesPerParameter(Shown):
         shown = self.bars[:SHOWN]
         top = drawing.below + 6
         first, before = top, ""
-        tops = []
+        tops: list[float] = []
         for bar in shown:
             top += (ROW + APART) if tops else 0
             top += 10 if tops and bar.name != before else 0

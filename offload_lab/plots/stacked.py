@@ -149,7 +149,8 @@ class MemoryByTier(Shown):
         """The fullest moment, each kind with its name and bytes beside it, the largest ones if there are many."""
         moment, scale = self.peak(tier), TALL / largest
         named_kinds = sorted(order, key=lambda kind: -tier.kinds[kind][moment])[:LABELS]
-        pieces, floor = [], bottom
+        pieces: list[tuple[float, str]] = []
+        floor = bottom
         for kind in order:
             high = tier.kinds[kind][moment] * scale
             if tier.kinds[kind][moment] > 0:
@@ -194,11 +195,11 @@ def memory(
     checked = []
     for name, kinds in tiers.items():
         values = {}
-        for kind, given in kinds.items():
+        for kind, numbers in kinds.items():
             what = f"{named(kind)} in {named(name)}"
-            if len(given) != len(moments):
-                raise ValueError(f"{what} has {len(given)} numbers for {len(moments)} moments")
-            values[kind] = [amount(value, what, "bytes") for value in given]
+            if len(numbers) != len(moments):
+                raise ValueError(f"{what} has {len(numbers)} numbers for {len(moments)} moments")
+            values[kind] = [amount(value, what, "bytes") for value in numbers]
         checked.append(Tier(name, values, checked_limits.get(name)))
     shifted = [moment - moments[0] for moment in moments]
     return MemoryByTier(shifted, checked, checked_source(source), title)  # type: ignore[arg-type]

@@ -107,7 +107,7 @@ def test_a_figure_is_bounded_and_keeps_no_line_of_the_frame_before(wire):
     for count in (10, 5000):
         widget.draw(plot(count, limit=200 * MB))
         assert len(widget._figure.layout.shapes) == len(widget._figure.layout.annotations) == 1
-    assert 250 < max(len(trace.x) for trace in widget._figure.data) <= 302
+    assert 150 < max(len(trace.x) for trace in widget._figure.data) <= 302
     assert widget._figure.data[0].x[-1] == pytest.approx(499.9)
     assert [trace.y[-1] for trace in widget._figure.data] == [50 * MB, 0, 100 * MB, 0, -490 * MB]
     assert widget._figure.data[-1].customdata[-1] == 490 * MB
