@@ -12,13 +12,14 @@ from typing import Annotated, Any
 
 import typer
 
-from offload_lab import cli_export, cli_health, cli_measure, cli_plan
+from offload_lab import cli_export, cli_health, cli_measure, cli_plan, cli_plots
 
 _HELP = "Train past the memory limit, and see where the memory goes."
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=_HELP)
 app.command()(cli_measure.measure)
 app.add_typer(cli_export.app, name="export")
 app.command()(cli_plan.plan)
+app.command()(cli_plots.trace)
 
 
 def _version(wanted: bool) -> None:

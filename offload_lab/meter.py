@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 import time
@@ -9,7 +10,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from functools import partial
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ class Reading:
     activations: int
     rss: int
 
-    @property
+    @cached_property  # asked for many times for each reading by whoever draws many of them
     def ram(self) -> int:
         """What the kinds take in RAM together; `rss` also holds Python, torch and what the allocator keeps."""
         return self.weights + self.gradients + self.optimizer_ram + self.activations
@@ -196,7 +197,13 @@ class Sampler:
 
 def rss() -> int:
     """Bytes of this process that are in RAM now."""
-    return psutil.Process().memory_info().rss
+    return _process(os.getpid()).memory_info().rss
+
+
+@lru_cache(maxsize=1)
+def _process(pid: int) -> psutil.Process:
+    """Kept, since making one costs more than asking it; by its number, since a fork is another process."""
+    return psutil.Process(pid)
 
 
 def peak_rss() -> int | None:

@@ -55,7 +55,11 @@ class Scratch:
         for left in abandoned(path.parent, glob.escape(path.name)):
             shutil.rmtree(left, ignore_errors=True)
         self._folder = Path(tempfile.mkdtemp(prefix=f".{path.name}{MARK}", dir=path.parent))
-        self._lock = DirectoryLock(self._folder / LOCK) if sys.platform != "win32" else None
+        try:
+            self._lock = DirectoryLock(self._folder / LOCK) if sys.platform != "win32" else None
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
         self._count = 0
 
     def zeros(self, shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:

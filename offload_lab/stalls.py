@@ -61,18 +61,30 @@ def attribute(events: Sequence[Event], start: float, end: float) -> dict[str, fl
     shares = dict.fromkeys((*lanes.values(), "other"), 0.0)
     if end <= start:
         return shares
+    for left, right, label in spans(events, start, end):
+        shares[label] += (right - left) / (end - start)
+    return shares
+
+
+def spans(events: Sequence[Event], start: float, end: float) -> list[tuple[float, float, str]]:
+    """(from, to, what it was doing or waiting for) by the rule of `attribute`, without gaps from `start` to `end`."""
+    lanes = LANES | LINK
     running = {kind: merged([e for e in events if e.name == kind], start, end) for kind in lanes}
     last_update = max((right for _, right in running["update"]), default=start)
-    points = sorted({start, end, *(t for spans in running.values() for span in spans for t in span)})
+    points = sorted({start, end, *(t for busy in running.values() for span in busy for t in span)})
     at = dict.fromkeys(lanes, 0)
+    found: list[tuple[float, float, str]] = []
     for left, right in pairwise(points):
         active = set()
-        for kind, spans in running.items():
-            while at[kind] < len(spans) and spans[at[kind]][1] <= left:
+        for kind, busy in running.items():
+            while at[kind] < len(busy) and busy[at[kind]][1] <= left:
                 at[kind] += 1
-            if at[kind] < len(spans) and spans[at[kind]][0] <= left:
+            if at[kind] < len(busy) and busy[at[kind]][0] <= left:
                 active.add(kind)
         order = ("update", "read", "fetch", "write", "send", "gradient") if left < last_update else ("update", "write", "send")
         label = next((lanes[kind] for kind in order if kind in active), "other")
-        shares[label] += (right - left) / (end - start)
-    return shares
+        if found and found[-1][2] == label:
+            found[-1] = (found[-1][0], right, label)
+        else:
+            found.append((left, right, label))
+    return found

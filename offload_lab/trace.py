@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import heapq
+import json
+import math
+import os
 import threading
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,10 @@ class Recorder:
         """The events in Chrome's trace-event format (open it in Perfetto): times in microseconds, one row a lane."""
         return chrome_trace(self.events())
 
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Write the Chrome trace to `path`, to be opened at https://ui.perfetto.dev. Raises OSError, which names the path."""
+        return save_chrome_trace(path, {"offload_lab": self.events()})
+
     def table(self) -> list[dict[str, object]]:
         """One dict a event, times in seconds from the first start."""
         events = self.events()
@@ -67,24 +76,75 @@ class Recorder:
         ]
 
 
-def chrome_trace(events: Iterable[Event]) -> dict[str, object]:
-    """Complete events ("ph": "X") as the Trace Event Format defines them: `ts` and `dur` in microseconds."""
-    listed = list(events)
-    lanes = {lane: row for row, lane in enumerate(sorted({event.lane for event in listed}))}
-    origin = min((event.start for event in listed), default=0.0)
-    rows: list[dict[str, object]] = [
-        {"ph": "M", "pid": 0, "tid": row, "name": "thread_name", "args": {"name": lane}} for lane, row in lanes.items()
-    ]
-    rows += [
-        {
-            "ph": "X",
-            "pid": 0,
-            "tid": lanes[event.lane],
-            "name": f"{event.name} {event.partition}",
-            "ts": (event.start - origin) * 1e6,
-            "dur": (event.end - event.start) * 1e6,
-            "args": {"bytes": event.nbytes},
-        }
-        for event in listed
-    ]
+def chrome_trace(events: Iterable[Event], process: str = "offload_lab") -> dict[str, object]:
+    """One run in the Trace Event Format, as `chrome_traces` has it."""
+    return chrome_traces({process: events})
+
+
+def chrome_traces(runs: Mapping[str, Iterable[Event]]) -> dict[str, object]:
+    """Runs in Chrome's Trace Event Format, each a process of its own: predicted beside measured, for example.
+
+    Complete events ("ph": "X") with `ts` and `dur` in microseconds, `ts` from the first start of each run, and metadata events
+    ("ph": "M") that name processes and lanes. A lane is a thread; where its tasks overlap, as those of several real threads do,
+    it is as many threads as it takes: the format allows events of one thread to nest, not to cross. Raises ValueError for an
+    event that ends before it starts or is at no finite time, which a viewer would drop without a word.
+    """
+    rows: list[dict[str, object]] = []
+    for pid, (process, events) in enumerate(runs.items(), start=1):
+        listed = sorted(events, key=lambda event: event.start)
+        origin = listed[0].start if listed else 0.0
+        rows.append(_named("process_name", pid, 0, name=process))
+        tid = 0
+        for lane in sorted({event.lane for event in listed}):
+            mine = [event for event in listed if event.lane == lane]
+            places = slots(mine)
+            for place in range(max(places) + 1):
+                name = lane if place == 0 else f"{lane} ({place + 1})"
+                rows.append(_named("thread_name", pid, tid + place + 1, name=name))
+                rows.append(_named("thread_sort_index", pid, tid + place + 1, sort_index=tid + place + 1))
+            rows += [_complete(event, pid, tid + place + 1, origin) for event, place in zip(mine, places, strict=True)]
+            tid += max(places) + 1
     return {"traceEvents": rows, "displayTimeUnit": "ms"}
+
+
+def save_chrome_trace(path: str | os.PathLike[str], runs: Mapping[str, Iterable[Event]]) -> Path:
+    """Write `chrome_traces(runs)` to `path` as JSON. Raises OSError, which names the path."""
+    written = Path(path)
+    written.write_text(json.dumps(chrome_traces(runs), allow_nan=False), encoding="utf-8")
+    return written
+
+
+def slots(events: Sequence[Event]) -> list[int]:
+    """For each of `events`, which are in the order of their starts, the lowest row in which none before it still runs."""
+    free: list[int] = []
+    running: list[tuple[float, int]] = []
+    places = []
+    for event in events:
+        while running and running[0][0] <= event.start:
+            heapq.heappush(free, heapq.heappop(running)[1])
+        place = heapq.heappop(free) if free else len(running)
+        heapq.heappush(running, (event.end, place))
+        places.append(place)
+    return places
+
+
+def _named(kind: str, pid: int, tid: int, **args: object) -> dict[str, object]:
+    return {"ph": "M", "pid": pid, "tid": tid, "name": kind, "args": args}
+
+
+def _complete(event: Event, pid: int, tid: int, origin: float) -> dict[str, object]:
+    if not (math.isfinite(event.start) and math.isfinite(event.end) and event.start <= event.end):
+        raise ValueError(
+            f"event {event.name!r} of partition {event.partition} runs from {event.start} s to {event.end} s: "
+            "a trace needs finite times, the end not before the start"
+        )
+    return {
+        "ph": "X",
+        "pid": pid,
+        "tid": tid,
+        "name": f"{event.name} {event.partition}",
+        "cat": event.name,
+        "ts": (event.start - origin) * 1e6,
+        "dur": (event.end - event.start) * 1e6,
+        "args": {"partition": event.partition, "bytes": event.nbytes},
+    }

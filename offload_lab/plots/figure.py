@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from offload_lab.plots.palette import DISK, LIGHT, LIMIT, STACK
 from offload_lab.plots.panel import CROWDED, EDGE
 from offload_lab.plots.plot import MemoryPlot
@@ -17,17 +19,45 @@ BUCKETS = 150
 def build(kind: type, plot: MemoryPlot) -> Any:
     """A figure of `kind` (plotly's Figure or FigureWidget) that shows `plot`."""
     figure = kind(data=_traces(plot), layout=_fixed())
-    figure.update_layout(_changing(plot))
+    figure.update_layout(changing(plot))
     return figure
 
 
-def update(figure: Any, plot: MemoryPlot) -> None:
-    """Show `plot` in a figure that `build` made; in a FigureWidget, as one batch. Lines are replaced, none are added."""
+def as_json(fixed: dict[str, Any], plot: MemoryPlot) -> dict[str, Any]:
+    """What plotly's own JSON for `plot` would be, without the time that its checks take. `fixed` is `fixed_json()`."""
+    return {"data": _traces(plot), "layout": fixed | changing(plot)}
+
+
+def fixed_json(kind: type) -> dict[str, Any]:
+    """The layout that does not change, with the template as a figure of `kind` spells it out."""
+    layout: dict[str, Any] = kind(layout=_fixed()).to_plotly_json()["layout"]
+    return layout
+
+
+def update(figure: Any, plot: MemoryPlot, before: dict[str, Any]) -> dict[str, Any]:
+    """Show `plot` in a figure that `build` made; in a FigureWidget, as one batch. Lines are replaced, none are added.
+
+    `before` is what this returned for the plot before it (`changing` of the first): what is the same is not sent again.
+    Numbers go as arrays, which plotly takes as they are; of a list it looks at each one.
+    """
+    now = changing(plot)
     with figure.batch_update():
         for trace, values in zip(figure.data, _traces(plot), strict=True):
-            trace.x, trace.y, trace.customdata = values["x"], values["y"], values["customdata"]
-            trace.showlegend, trace.line.width = values["showlegend"], values["line"]["width"]
-        figure.update_layout(_changing(plot))
+            if not values["showlegend"] and not trace.showlegend:
+                continue  # all zero, as it was
+            trace.x, trace.y = np.asarray(values["x"], float), np.asarray(values["y"], float)
+            if values["customdata"] is not None:
+                trace.customdata = np.asarray(values["customdata"], float)
+            if trace.showlegend != values["showlegend"]:
+                trace.showlegend = values["showlegend"]
+            if trace.line.width != values["line"]["width"]:
+                trace.line.width = values["line"]["width"]
+        changed = {name: value for name, value in now.items() if value != before.get(name)}
+        if changed.pop("title", None) is not None:
+            figure.layout.title.text = now["title"]["text"]
+        if changed:
+            figure.update_layout(changed)
+    return now
 
 
 def _traces(plot: MemoryPlot) -> list[dict[str, Any]]:
@@ -44,15 +74,17 @@ def _traces(plot: MemoryPlot) -> list[dict[str, Any]]:
             "name": style.label if style is not DISK else "optimizer state on disk, not in RAM",
             "x": seconds,
             "y": values,
-            "customdata": [byte_label(value) for value in values],
-            "hovertemplate": "%{customdata}",
+            "customdata": None,
+            "hovertemplate": "%{y:.3s}B",
             "showlegend": any(values),
             "line": {"color": LIGHT.ink, "width": edge},
             "fillcolor": style.colour,
             "fillpattern": {"shape": style.plotly, "fillmode": "overlay", "fgcolor": "#000", "fgopacity": 0.5, "size": 7},
         }
         if style is DISK:
+            # Drawn downwards, named upwards.
             trace |= {"y": [-value for value in values], "fill": "tozeroy"}
+            trace |= {"customdata": values, "hovertemplate": "%{customdata:.3s}B"}
         else:
             trace["stackgroup"] = "ram"
         traces.append(trace)
@@ -75,7 +107,8 @@ def _fixed() -> dict[str, Any]:
     }
 
 
-def _changing(plot: MemoryPlot) -> dict[str, Any]:
+def changing(plot: MemoryPlot) -> dict[str, Any]:
+    """The part of the layout that may change while it runs."""
     (name,), (readings,) = plot.series.keys(), plot.series.values()
     lines = [("limit", plot.limit_bytes, LIMIT, "dash"), ("your prediction", plot.prediction_bytes, LIGHT.ink, "dot")]
     drawn = [(f"{label} {byte_label(value)}", value, colour, dash) for label, value, colour, dash in lines if value is not None]

@@ -22,6 +22,10 @@ GRACE = 120.0
 """Seconds a training may take to end its step once it is asked to stop."""
 
 
+SHARE = 0.01
+"""Of one core's time, what drawing may take: where it takes more, it is drawn less often."""
+
+
 @dataclass(frozen=True)
 class LiveRun:
     """What a run left: readings, the loss of each step, how it ended, and what the work returned."""
@@ -155,8 +159,11 @@ class LiveMemory:
         """Redraw until the training ends, always from the latest readings; then leave the still picture."""
         assert self._renderer is not None and self._training is not None and self._sampler is not None
         try:
-            while not self._ended.wait(self._renderer.interval):
+            pause = self._renderer.interval
+            while not self._ended.wait(pause):
+                before = time.thread_time()
                 self._renderer.draw(self.plot())
+                pause = max(self._renderer.interval, (time.thread_time() - before) / SHARE)
         finally:
             self._training.join()
             try:

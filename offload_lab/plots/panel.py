@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
-from offload_lab.meter import Reading
 from offload_lab.plots.palette import DISK, LIGHT, LIMIT, STACK, Style
 from offload_lab.plots.scale import byte_label, fullest, spread, thinned, ticks
+
+if TYPE_CHECKING:
+    from offload_lab.meter import Reading
 
 BAR, SPACE, LABELS = 16, 8, 108
 BESIDE = SPACE + BAR + SPACE + LABELS

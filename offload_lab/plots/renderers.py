@@ -72,9 +72,9 @@ class PictureRenderer:
     def __init__(self, display: Display, stop: threading.Event, front_end: FrontEnd) -> None:
         self._display, self._front_end = display, front_end
         self._button = _button(stop) if front_end.button else None
-        self._figure_kind = None
+        self._fixed: dict[str, Any] | None = None
         if front_end.renderer == "figure":
-            self._figure_kind = importlib.import_module("plotly.graph_objects").Figure
+            self._fixed = figures.fixed_json(importlib.import_module("plotly.graph_objects").Figure)
         self._place: Any = None
         self._place_of_button: Any = None
 
@@ -99,9 +99,8 @@ class PictureRenderer:
 
     def _live(self, plot: MemoryPlot) -> dict[str, Any]:
         bundle: dict[str, Any] = plot.bundle(self._front_end.why)
-        if self._figure_kind is not None:
-            drawn = figures.build(self._figure_kind, plot).to_plotly_json()
-            bundle["application/vnd.plotly.v1+json"] = {"data": drawn["data"], "layout": drawn["layout"]}
+        if self._fixed is not None:
+            bundle["application/vnd.plotly.v1+json"] = figures.as_json(self._fixed, plot)
         return bundle
 
 
@@ -114,11 +113,13 @@ class WidgetRenderer:
     def __init__(self, display: Display, stop: threading.Event) -> None:
         self._display, self._stop = display, stop
         self._figure: Any = None
+        self._layout: dict[str, Any] = {}
         self._all: list[Any] = []
         self._place: Any = None
 
     def open(self, plot: MemoryPlot) -> None:
         self._figure = figures.build(importlib.import_module("plotly.graph_objects").FigureWidget, plot)
+        self._layout = figures.changing(plot)
         button = _button(self._stop)
         box = importlib.import_module("ipywidgets").VBox([self._figure, button])
         self._all = [box, button, self._figure, box.layout, button.layout, button.style]
@@ -128,7 +129,7 @@ class WidgetRenderer:
         self._place = self._display(bundle, raw=True, display_id=True)
 
     def draw(self, plot: MemoryPlot) -> None:
-        figures.update(self._figure, plot)
+        self._layout = figures.update(self._figure, plot, self._layout)
 
     def close(self, plot: MemoryPlot) -> None:
         self.leave(plot)

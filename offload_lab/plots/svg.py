@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from xml.sax.saxutils import escape, quoteattr
+from typing import TYPE_CHECKING
+from xml.sax.saxutils import escape
 
-from offload_lab.meter import Reading
-from offload_lab.plots.palette import DARK, DISK, LIGHT, STACK, Theme
+from offload_lab.plots.drawing import document, tiles
+from offload_lab.plots.lettering import clean
+from offload_lab.plots.palette import DISK, LIGHT, STACK
 from offload_lab.plots.panel import BESIDE, Frame, Line, panel
 from offload_lab.plots.scale import byte_label, fullest, ticks
 from offload_lab.plots.text import memory_text
+
+if TYPE_CHECKING:
+    from offload_lab.meter import Reading
 
 LEFT, TOP, GAP, RIGHT = 84, 92, 18, 12
 HEIGHT, HEIGHT_WITH_DISK = 300, 380
@@ -73,19 +77,8 @@ def memory_svg(
         note = clean((notes or {}).get(name, ""))
         parts += panel(here, clean(name), readings, note, drawn, labelled=number == 0)
     parts.append(_text(LEFT, height - 12, CAPTION + (DISK_CAPTION if span.disk else ""), "faint", size=12))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" id="{mark}" class="memory-plot" role="img" viewBox="0 0 {whole} {height}" '
-        f'width="{whole}" height="{height}" aria-labelledby="{mark}-title {mark}-desc" '
-        'font-family="system-ui, -apple-system, Segoe UI, Roboto, Noto Sans, sans-serif">'
-        f'<title id="{mark}-title">{escape(title)}</title><desc id="{mark}-desc">{escape(text)}</desc>'
-        f"<style>{_style(mark)}</style><defs>{_hatches(mark)}</defs>"
-        f'<rect class="back" width="{whole}" height="{height}" rx="6" fill="{LIGHT.background}"/>{"".join(parts)}</svg>'
-    )
-
-
-def clean(text: str) -> str:
-    """Without the characters that XML has no way to write."""
-    return re.sub(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", text)
+    hatches = tiles(mark, {style: style.kind for style in (*STACK, DISK)})
+    return document(mark, "memory-plot", whole, height, title, text, hatches, "".join(parts))
 
 
 def _spanned(series: Mapping[str, Sequence[Reading]], lines: list[Line]) -> _Range:
@@ -123,30 +116,3 @@ def _text(x: float, y: float, text: str, role: str, *, size: int, anchor: str = 
         f'<text class="{role}" x="{x:.1f}" y="{y:.1f}" font-size="{size}" text-anchor="{anchor}" font-weight="{weight}" '
         f'fill="{fill}">{escape(text)}</text>'
     )
-
-
-def _hatches(mark: str) -> str:
-    """A tile for each kind: its colour, and over it its hatch."""
-    return "".join(
-        f'<pattern id="{mark}-{style.kind}" width="8" height="8" patternUnits="userSpaceOnUse">'
-        f'<rect width="8" height="8" fill="{style.colour}"/>'
-        + (f'<path d={quoteattr(style.hatch)} stroke="#000" stroke-opacity=".5" stroke-width="1.4"/>' if style.hatch else "")
-        + "</pattern>"
-        for style in (*STACK, DISK)
-    )
-
-
-def _style(mark: str) -> str:
-    """The dark theme. The light one stands in the attributes, for those who take style sheets away."""
-    return f"@media (prefers-color-scheme: dark) {{ {' '.join(_rules(mark, DARK))} }}"
-
-
-def _rules(mark: str, theme: Theme) -> list[str]:
-    return [
-        f"#{mark} .back {{ fill: {theme.background}; }}",
-        f"#{mark} .ink {{ fill: {theme.ink}; }}",
-        f"#{mark} .faint {{ fill: {theme.faint}; }}",
-        f"#{mark} .grid {{ stroke: {theme.grid}; }}",
-        f"#{mark} .edge {{ stroke: {theme.ink}; }}",
-        f"#{mark} .halo {{ stroke: {theme.background}; }}",
-    ]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from offload_lab.meter import Reading
 from offload_lab.plots.palette import STACK
 from offload_lab.plots.scale import fullest
 from offload_lab.state_bytes import readable
+
+if TYPE_CHECKING:
+    from offload_lab.meter import Reading
 
 
 def memory_text(

@@ -10,6 +10,8 @@ import time
 import weakref
 from pathlib import Path
 
+from offload_lab.storage.direct_io import StorageError, describe
+
 if sys.platform != "win32":
     import fcntl
 
@@ -58,7 +60,7 @@ class DirectoryLock:
     """Held from construction to `close()` or the end of the process, whichever way it ends (`kill -9` too).
 
     The system lock (`flock`) decides; the process id, boot id and host written into the file are for the message.
-    Raises DirectoryInUse naming the holder.
+    Raises DirectoryInUse naming the holder, StorageError where the disk has no room for the lock.
     """
 
     def __init__(self, path: Path) -> None:
@@ -79,10 +81,18 @@ class DirectoryLock:
                 f"the directory {str(path.parent)!r} is in use by {who}. "
                 "Close that optimizer (close(), or leave its `with` block), stop that process, or choose another directory=."
             ) from None
+        try:
+            self._write_owner()
+        except OSError as error:
+            self.close()
+            text = describe(path, "writing", 0, 4096, error.strerror or str(error))
+            raise StorageError(error.errno, text + ". Free space, or choose another folder.") from error
+        _held.add(self)
+
+    def _write_owner(self) -> None:
         owner = {"pid": os.getpid(), "boot_id": boot_id(), "host": platform.node(), "since": round(time.time())}
         os.ftruncate(self._fd, 0)
         os.pwrite(self._fd, json.dumps(owner).encode(), 0)
-        _held.add(self)
 
     def _is_still_there(self) -> bool:
         """Whether the locked file is the one at the path: its last owner may have deleted it between open and lock."""

@@ -89,15 +89,28 @@ def test_a_widget_becomes_a_still_picture_and_none_is_left(wire):
         assert set(last) == {"text/html", "image/svg+xml", "text/plain"}
 
 
+def test_a_cell_that_runs_fifty_times_leaves_no_widget_and_as_many_places(wire):
+    gc.collect()
+    before, screen = set(_instances), Screen()
+    view = LiveMemory("AdamW", front_end=FrontEnd("widget", button=True), display=screen)
+    for _ in range(50):
+        view.start(lambda stop, on_step: stop.wait(PATIENCE), FixedMeter())
+        assert len(set(_instances) - before) <= 12
+    view.stop()
+    assert view.wait().outcome == "stopped"
+    assert set(_instances) == before and len(screen.places) == 50
+
+
 def test_a_figure_is_bounded_and_keeps_no_line_of_the_frame_before(wire):
     widget = WidgetRenderer(Screen(), threading.Event())
     widget.open(plot(1, limit=200 * MB))
     for count in (10, 5000):
         widget.draw(plot(count, limit=200 * MB))
         assert len(widget._figure.layout.shapes) == len(widget._figure.layout.annotations) == 1
-    assert max(len(trace.x) for trace in widget._figure.data) <= 302
+    assert 150 < max(len(trace.x) for trace in widget._figure.data) <= 302
+    assert widget._figure.data[0].x[-1] == pytest.approx(499.9)
     assert [trace.y[-1] for trace in widget._figure.data] == [50 * MB, 0, 100 * MB, 0, -490 * MB]
-    assert widget._figure.data[-1].customdata[-1] == "490 MB"
+    assert widget._figure.data[-1].customdata[-1] == 490 * MB
     assert [trace.showlegend for trace in widget._figure.data] == [True, False, True, False, True]
     assert "running: 5000 steps" in widget._figure.layout.title.text
     widget.close(plot())

@@ -220,3 +220,25 @@ def test_the_view_keeps_to_the_pace_of_its_renderer():
     seen._outcome = lambda: "running"
     seen._follow()
     assert waits == [0.25] * 4 and drawn == [1, 2, 3]
+
+
+def test_a_view_that_costs_much_is_drawn_less_often(monkeypatch):
+    """Of a second of the processor for one drawing it takes a hundred before the next."""
+    clock, waits, seen = [0.0], [], view()
+    seen.start(steps(1), FixedMeter())
+    seen.wait()
+    monkeypatch.setattr(live.time, "thread_time", lambda: clock[0])
+
+    class Ended:
+        def wait(self, seconds):
+            waits.append(seconds)
+            return len(waits) == 3
+
+    def draw(plot):
+        clock[0] += len(waits)
+
+    seen._ended, seen._sampler = Ended(), SimpleNamespace(stop=lambda: None, readings=[])
+    seen._renderer = SimpleNamespace(interval=0.25, draw=draw, close=lambda plot: None)
+    seen._outcome = lambda: "running"
+    seen._follow()
+    assert waits == [0.25, 1 / live.SHARE, 2 / live.SHARE]
