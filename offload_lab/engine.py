@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -18,9 +18,9 @@ from offload_lab.loops import Layout
 from offload_lab.partition import BLOCK, Kind, Partition, cut, size_of
 from offload_lab.policy import OffloadPolicy
 from offload_lab.records import Records
-from offload_lab.residency import partition_size, place
+from offload_lab.residency import beside_staging, partition_size, place, sizing, staged_bytes
 from offload_lab.sharded import directory_of_rank, is_sharded, local
-from offload_lab.staging import SLABS, Staging, staged_bytes
+from offload_lab.staging import Staging
 from offload_lab.stepping import Stepping
 from offload_lab.storage.files import StateFiles
 from offload_lab.storage.manifest import described_kind
@@ -137,9 +137,7 @@ class Engine:
         """Give state to parameters that have none yet: cut partitions, reserve files, allocate RAM. All zero at first."""
         shapes = [(number, self.tracked[number].numel, self.kind(number)) for number in numbers]
         if not self._size:
-            # Staging slabs take as much RAM as one or two more buffers.
-            deeper = 2 if any(self.link_of(number) is not None for number in numbers) else 0
-            policy = replace(self.policy, depth=self.policy.depth + deeper)
+            policy = sizing(self.policy, any(self.link_of(number) is not None for number in numbers))
             self._size = partition_size(sum(numel for _, numel, _ in shapes), policy)
         for tier in ("ram", None, "disk"):  # a partition is of one tier
             here = [shape for shape in shapes if self.tracked[shape[0]].tier == tier]
@@ -153,7 +151,8 @@ class Engine:
         partitions = self.partitions + added
         tiers = {part.index: {self.tracked[span.parameter].tier for span in part.spans} for part in partitions}
         stay, never = ({index for index, found in tiers.items() if found == {tier}} for tier in ("ram", "disk"))
-        residency = place(partitions, self._size, self._beside_staging(partitions), self.records.residency, stay, never)
+        slab = max((self._staged_bytes(part, False) for part in partitions), default=0)
+        residency = place(partitions, self._size, beside_staging(self.policy, slab), self.records.residency, stay, never)
         files = self.files
         self.records.extend(added, residency, lambda: files.extend(added) if files is not None else None)
         self.partitions = partitions
@@ -170,19 +169,6 @@ class Engine:
     def _staged_bytes(self, part: Partition, wide: bool) -> int:
         linked = any(self.link_of(span.parameter) is not None for span in part.spans)
         return staged_bytes(part.dtype, part.numel, wide or self.policy.gradients == "float32") if linked else 0
-
-    def _beside_staging(self, partitions: Sequence[Partition]) -> OffloadPolicy:
-        """The policy with the RAM that staging leaves. Raises ValueError where it leaves none."""
-        needed = SLABS * max((self._staged_bytes(part, False) for part in partitions), default=0)
-        if not needed or self.policy.ram_budget is None:
-            return self.policy
-        left = self.policy.ram_budget - needed
-        if left <= 0:
-            raise ValueError(
-                f"ram_budget={self.policy.ram_budget:,} bytes is too small: {SLABS} slabs through which the accelerator's "
-                f"gradients and weights pass take {needed:,}. Give a larger budget, or a smaller partition_size."
-            )
-        return replace(self.policy, ram_budget=left)
 
     def reserve_staging(self, active: Sequence[int], wide: bool) -> None:
         """Make sure that the slabs are there for these partitions; `wide` where a 16-bit parameter has a float32 gradient."""

@@ -14,7 +14,7 @@ from functools import lru_cache
 from offload_lab.models import ModelSpec, element_bytes
 from offload_lab.partition import WEIGHT_BYTES, Kind, Partition, cut
 from offload_lab.policy import OffloadPolicy
-from offload_lab.residency import partition_size, place
+from offload_lab.residency import SLABS, beside_staging, partition_size, place, sizing, staged_bytes
 
 HUGE_PAGE = 2 << 20  # of `storage/memory.py`, which needs more than this module may import
 
@@ -27,6 +27,8 @@ class EngineBytes:
     """Records that stay in RAM."""
     buffers: int
     """What of the streaming buffers is ever touched: memory that is not touched is not taken."""
+    staging: int
+    """Pinned slabs through which what is on an accelerator passes, from the first step on."""
     reserved: int
     """Address space of resident records and whole buffers: what `ram_budget` counts."""
     disk: dict[str, int]
@@ -49,8 +51,9 @@ class EngineBytes:
 
 
 @lru_cache(maxsize=32)  # a large model is cut into tens of thousands of partitions, and asked for with each way to place it
-def engine_bytes(model: ModelSpec, dtype: str, policy: OffloadPolicy) -> EngineBytes:
-    """For the trainable parameters of `model`; `dtype` is that of weights which have none of their own.
+def engine_bytes(model: ModelSpec, dtype: str, policy: OffloadPolicy, linked: bool = False) -> EngineBytes:
+    """For the trainable parameters of `model`; `dtype` is that of weights which have none of their own. `linked`: they are on
+    an accelerator.
 
     Raises ValueError with the arithmetic where the policy's RAM budget cannot hold what it must.
     """
@@ -58,9 +61,11 @@ def engine_bytes(model: ModelSpec, dtype: str, policy: OffloadPolicy) -> EngineB
         (number, weight.numel, Kind(weight.dtype or dtype, policy.state_dtype))
         for number, weight in enumerate(weight for weight in model.each() if weight.trainable and weight.numel)
     ]
-    size = partition_size(sum(numel for _, numel, _ in shapes), policy)
+    size = partition_size(sum(numel for _, numel, _ in shapes), sizing(policy, linked))
     partitions = cut(shapes, size)
-    residency = place(partitions, size, policy)
+    wide = policy.gradients == "float32"
+    slab = max((staged_bytes(part.dtype, part.numel, wide) for part in partitions), default=0) if linked else 0
+    residency = place(partitions, size, beside_staging(policy, slab))
     staying = [part for part in partitions if part.index in residency.resident]
     streamed = [part for part in partitions if part.index not in residency.resident]
     keeps, on_disk = policy.keeps_weights, policy.tier == "disk"
@@ -78,7 +83,8 @@ def engine_bytes(model: ModelSpec, dtype: str, policy: OffloadPolicy) -> EngineB
     return EngineBytes(
         dict(_kinds(staying, keeps)),
         _pages(min(residency.buffers, len(streamed)), residency.buffer_bytes, touched),
-        residency.ram_bytes,
+        SLABS * slab,
+        residency.ram_bytes + SLABS * slab,
         dict(disk),
         read,
         written,

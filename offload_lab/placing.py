@@ -75,8 +75,10 @@ def placed(
     is held. steady: between two steps, gradients not yet given up. peak: all that one step ever holds, counted together.
     Raises ValueError where a RAM budget cannot hold what it must.
     """
-    engine = engine_bytes(model, load.dtype, policy_of(placement, offload)) if placement.runs_with == "offload_lab" else None
     home = "gpu" if gpus else "ram"  # where the model is computed
+    engine: EngineBytes | None = None
+    if placement.runs_with == "offload_lab":
+        engine = engine_bytes(model, load.dtype, policy_of(placement, offload), linked=home == "gpu")
     weights = model.weight_bytes(load.dtype)
     element = element_bytes(load.dtype)
     n = model.parameters
@@ -102,7 +104,7 @@ def placed(
             live = model.layer_elements() + model.largest() if placement.runs_with == "deepspeed" else model.largest()
             phases[name].add(home, "gradients", min(gradients, gradients * live // n))
     if engine is not None:
-        _add_engine(engine, home, model.weight_bytes(load.dtype, trainable_only=True), gradients, phases)
+        _add_engine(engine, phases)
     elif placement.runs_with == "deepspeed":
         _add_deepspeed(model, placement, phases)
     else:
@@ -127,7 +129,7 @@ def _add_weights(model: ModelSpec, load: Load, placement: Placement, home: str, 
             phase.add("ram", "pinned rounding", sum(pinned(w.numel * element) - w.numel * element for w in model.each()))
 
 
-def _add_engine(engine: EngineBytes, home: str, weights: int, gradients: int, phases: dict[str, _Sum]) -> None:
+def _add_engine(engine: EngineBytes, phases: dict[str, _Sum]) -> None:
     for phase in phases.values():
         phase.add_all("disk", engine.disk)
     # Memory of records and buffers is reserved at construction, and taken when a step or a resume first touches it.
@@ -136,9 +138,8 @@ def _add_engine(engine: EngineBytes, home: str, weights: int, gradients: int, ph
         *((n, engine.buffers) for n in ("steady", "peak")),
     ):
         phases[name].add_all("ram", engine.resident).add("ram", "buffers", buffers)
-    if home == "gpu":
-        # The update works on host copies of every weight and gradient of the step (`devices.HostView`).
-        phases["peak"].add("ram", "copies", weights + gradients)
+    for name in ("steady", "peak") if engine.staging else ():
+        phases[name].add("ram", "staging", engine.staging)
 
 
 def _add_torch(model: ModelSpec, load: Load, tier: str, gradients: int, phases: dict[str, _Sum]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from offload_lab.partition import BLOCK, Partition, round_up
 from offload_lab.policy import OffloadPolicy
@@ -11,6 +11,35 @@ from offload_lab.policy import OffloadPolicy
 LARGEST = 4 << 20  # elements; beyond this a partition only costs memory (measured: 2 to 8 Mi are equally fast)
 COMFORTABLE = 1 << 18  # elements; rather than fall below this, buffers may take more than half of the budget
 SMALLEST = 1 << 8  # elements; below this a step is all overhead
+
+
+SLABS = 3
+"""Staging slabs for parameters on an accelerator: one is filled, one is updated, one is sent."""
+
+
+def staged_bytes(dtype: str, numel: int, wide: bool) -> int:
+    """Bytes of a slab through which the weights and gradients of a partition of `numel` elements pass; `wide` where a 16-bit
+    parameter's gradients are float32."""
+    size = 4 if dtype == "float32" else 2
+    return round_up(size * numel, 64) + (4 if wide else size) * numel
+
+
+def sizing(policy: OffloadPolicy, linked: bool) -> OffloadPolicy:
+    """The policy by which partitions are sized: staging slabs take as much RAM as one or two more buffers."""
+    return replace(policy, depth=policy.depth + 2) if linked else policy
+
+
+def beside_staging(policy: OffloadPolicy, slab: int) -> OffloadPolicy:
+    """The policy with the RAM that staging slabs of `slab` bytes leave. Raises ValueError where they leave none."""
+    if not slab or policy.ram_budget is None:
+        return policy
+    left = int(policy.ram_budget) - SLABS * slab
+    if left <= 0:
+        raise ValueError(
+            f"ram_budget={policy.ram_budget:,} bytes is too small: {SLABS} slabs through which the accelerator's "
+            f"gradients and weights pass take {SLABS * slab:,}. Give a larger budget, or a smaller partition_size."
+        )
+    return replace(policy, ram_budget=left)
 
 
 def buffer_bytes(size: int) -> int:

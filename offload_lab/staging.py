@@ -14,12 +14,12 @@ import torch
 
 from offload_lab.link import Copy, Link, host
 from offload_lab.partition import Partition, Span, round_up
+from offload_lab.residency import SLABS
 from offload_lab.storage.memory import Slab
 
 if TYPE_CHECKING:
     from offload_lab.job import Job
 
-SLABS = 3  # one is filled, one is updated, one is sent
 _SIZE = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
@@ -30,11 +30,6 @@ class Staged:
     weights: int
     gradients: int
     gradient_size: int
-
-
-def staged_bytes(dtype: str, numel: int, wide: bool) -> int:
-    """Bytes of a slab for a partition of `numel` elements; `wide` where a 16-bit parameter's gradients are float32."""
-    return round_up(_SIZE[dtype] * numel, 64) + (4 if wide else _SIZE[dtype]) * numel
 
 
 class Staging:

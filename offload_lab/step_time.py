@@ -35,7 +35,6 @@ class Traffic:
     resident_dram: int = 0
     resident_written: int = 0
     read_ahead: int = 0
-    pageable: bool = False
 
 
 def traffic(model: ModelSpec, load: Load, placement: Placement, engine: EngineBytes | None, gpus: int) -> Traffic:
@@ -45,7 +44,7 @@ def traffic(model: ModelSpec, load: Load, placement: Placement, engine: EngineBy
     if placement.runs_with == "offload_lab":
         if engine is None:
             raise ValueError("the engine's bytes are needed for a placement that it runs")
-        # `devices.HostView` copies weights and gradients down, and weights up, between pageable memory and the device.
+        # Weights and gradients come down, and weights go up, through pinned slabs (`staging.py`).
         down, up = (2 * trained, trained) if gpus else (0, 0)
         return Traffic(
             down,
@@ -58,7 +57,6 @@ def traffic(model: ModelSpec, load: Load, placement: Placement, engine: EngineBy
             resident_dram=engine.resident_dram,
             resident_written=engine.resident_written,
             read_ahead=engine.read_ahead,
-            pageable=True,
         )
     update = (28 if element == 4 else 30) * n  # weight, gradient, master and moments read; all but the gradient written
     if placement.runs_with == "torch":
@@ -148,11 +146,7 @@ def _pipelined(moved: Traffic, update: dict[str, float], hardware: Hardware) -> 
 def _link(moved: Traffic, hardware: Hardware, gpus: int) -> dict[str, float]:
     if not gpus or not (moved.down or moved.up):
         return {}
-    names = ("device_to_host", "host_to_device")
-    rates = []
-    for name in names:
-        pageable = getattr(hardware, f"{name}_pageable") if moved.pageable else None
-        rates.append(pageable.value if pageable is not None else _known(hardware, name))
+    rates = [_known(hardware, name) for name in ("device_to_host", "host_to_device")]
     down, up = moved.down / gpus / rates[0], moved.up / gpus / rates[1]
     return {"link": down + up} if hardware.link_duplex == "half" else {"link-down": down, "link-up": up}
 

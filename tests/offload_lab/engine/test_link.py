@@ -6,7 +6,8 @@ Where there is an accelerator the same is done on it; elsewhere only on the fake
 import pytest
 import torch
 
-from offload_lab import OffloadAdamW, OffloadPolicy, devices, engine, schedule, staging
+from offload_lab import ModelSpec, OffloadAdamW, OffloadPolicy, devices, engine, schedule, staging
+from offload_lab.engine_bytes import engine_bytes
 from offload_lab.link import link_of
 from offload_lab.partition import round_up
 from tests.offload_lab.engine.fake_link import FakeLink
@@ -201,6 +202,9 @@ def test_slabs_are_exact_allocated_once_pinned_and_given_back(link):
     assert optimizer.stats()["staging_bytes"] == sum(first.values())
     steps(params, optimizer, 1, 2)
     assert link.pinned == first
+    predicted = engine_bytes(ModelSpec.of(torch.nn.ParameterList(params)), "bfloat16", optimizer._engine.policy, linked=True)
+    assert predicted.staging == sum(first.values())
+    assert predicted.reserved == optimizer.memory()["ram"]
     optimizer.close()
     assert not link.pinned and optimizer.memory()["ram"] == 0
 

@@ -55,14 +55,14 @@ def test_llama_13b_on_a_24_gib_card_by_hand():
 
 
 def test_llama_7b_on_an_80_gib_card_by_hand():
-    """On the card 2 + 2 bytes a parameter and activations; in RAM 8 + 2, and copies of weights and gradients in a step."""
+    """On the card 2 + 2 bytes a parameter and activations; in RAM 8 + 2, and three slabs of 4 for partitions of 16 Mi."""
     n, token = 6_738_415_616, 2 * (8 * 4096 + 4 * 11008) + 4 * 32
     made = plan("llama-2-7b", machine(ram=256 * GIB, gpu="h100-80", disk=2 * TB))
     assert made.fits and (made.placement.state, made.placement.weights) == ("ram", "gpu")
     activations = 2048 * (32 * token + 2 * 2 * 4096 + 4 * 32000)
     assert held(made, "gpu") == {"weights": 2 * n, "gradients": 2 * n, "activations": activations}
     ram = held(made, "ram")
-    assert (ram["moments"], ram["master"], ram["copies"]) == (8 * n, 2 * n, 4 * n)
+    assert (ram["moments"], ram["master"], ram["staging"]) == (8 * n, 2 * n, 3 * 4 * (16 << 20)) and "copies" not in ram
     assert ram.get("record padding", 0) < 1 << 20 and "disk" not in made.tiers
     assert made.tiers["gpu"]["runtime"] == RUNTIME["gpu"]
     assert made.targets.peak_gpu_bytes == 4 * n + activations + RUNTIME["gpu"]
