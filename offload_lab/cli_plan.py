@@ -94,7 +94,16 @@ def plan(
         if compare is not None:
             _compare(asked, compare, options, as_json, [*given, *(["--machine"] if machine else [])])
         elif machine is None and hardware is None and not given:
-            _bytes_only(asked, dtype, options["ram_budget"], as_json)
+            unused: dict[str, object] = {
+                "--gpus": gpus != 1,
+                "--batch": batch != 1,
+                "--sequence": sequence,
+                "--accumulation": accumulation != 1,
+            }
+            unused |= {"--checkpointing": checkpointing != "auto", "--state": state != "auto", "--weights": weights != "auto"}
+            unused |= {"--gradients": gradients != "auto", "--directory": directory, "--state-dtype": state_dtype != "float32"}
+            unused |= {"--durability": durability != "step", "--run-tokens": run_tokens, "--loss": loss, "--json": as_json}
+            _bytes_only(asked, dtype, options["ram_budget"], [option for option, typed in unused.items() if typed])
         else:
             from offload_lab.planner import plan as predict
 
@@ -156,12 +165,13 @@ def _compare(asked: Any, names: str, options: dict[str, Any], as_json: bool, too
     typer.echo(json.dumps([made.to_dict() for made in plans], indent=2) if as_json else table(plans))
 
 
-def _bytes_only(asked: Any, dtype: str, ram_budget: int | None, as_json: bool) -> None:
+def _bytes_only(asked: Any, dtype: str, ram_budget: int | None, unused: list[str]) -> None:
     from offload_lab.known_models import spec
     from offload_lab.state_bytes import OPTIMIZERS, training_bytes
 
-    if as_json:
-        _refuse("--json needs a machine: --machine NAME, --hardware FILE, or its parts, at least --ram")
+    if unused:  # rather than leave out what was asked for
+        verb = "needs" if len(unused) == 1 else "need"
+        _refuse(f"{', '.join(unused)} {verb} a machine: --machine NAME, --hardware FILE, or its parts, at least --ram")
     parameters = spec(asked).parameters if isinstance(asked, str) else asked
     typer.echo("\n\n".join(str(training_bytes(parameters, dtype, kind, ram_budget=ram_budget)) for kind in OPTIMIZERS))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 
 BLOCK = 4096  # direct I/O wants addresses, offsets and lengths in whole blocks; 4096 satisfies every disk sold today
@@ -81,7 +82,7 @@ class Partition:
     def kind(self) -> Kind:
         return Kind(self.dtype, self.state_dtype, self.amsgrad)
 
-    @property
+    @cached_property
     def numel(self) -> int:
         last = self.spans[-1]
         return last.offset + last.length
@@ -129,7 +130,7 @@ class Partition:
             return there["master"].at
         return round_up(there["exp_avg_sq"].at + MOMENT_BYTES[self.state_dtype] * self.numel, 64)
 
-    @property
+    @cached_property  # a plan of a large model asks it of tens of thousands of partitions, and again and again
     def state_bytes(self) -> int:
         """What a step reads: moments and master, in whole blocks."""
         last = list(self.fields().values())[-1]

@@ -36,6 +36,8 @@ _ON_GPU = (
 _SLOWER = 4
 """So many times as long a step may take for the sake of moving less, and of what is predicted from our own engine's functions
 and not from a paper."""
+_MOST = 2 * 10**12
+"""Parameters. Every partition of a model is placed as the engine does it; more of them take minutes, and are a typing error."""
 _ON_CPU = (Placement("ram", "ram", "ram", "offload_lab"), Placement("disk", "ram", "ram", "offload_lab"))
 
 
@@ -280,6 +282,10 @@ def _model(model: ModelSpec | str | int | Any) -> ModelSpec:
     else:
         raise ValueError(
             f"model={model!r}: a ModelSpec, a known name, a whole number of parameters or a torch module is needed"
+        )
+    if found.parameters > _MOST:
+        raise ValueError(
+            f"parameters={found.parameters:,}: more than the {_MOST:,} that plans are made for; is there a digit too many?"
         )
     if not found.parameters:
         raise ValueError(f"model={found.name}: no parameter is trainable; there is nothing for an optimizer to do")

@@ -82,6 +82,8 @@ def test_machines_side_by_side():
         (["--model", "gpt2", "--ram", "8GiB", "--dtype", "int8"], "--dtype: 'int8': one of"),
         (["--model", "gpt2", "--ram", "8GiB", "--sequence", "4096"], "this model has 1,024 positions"),
         (["--model", "gpt2", "--json"], "--json needs a machine"),
+        (["--model", "gpt2", "--gpus", "4", "--loss", "2"], "--gpus, --loss need a machine"),
+        (["--params", "1e16", "--ram", "8GiB"], "--params: 10,000,000,000,000,000: more than the 2,000,000,000,000"),
         (["--model", "gpt2", "--compare", "laptop"], "--compare: give --run-tokens"),
         (["--model", "gpt2", "--ram", "8GiB", "--disk-kind", "tape"], "--disk-kind: give --disk as well"),
     ],
