@@ -19,7 +19,7 @@ def _refuse(message: str) -> NoReturn:
 
 def count(text: str, option: str) -> int:
     """A count such as 25000000, 25_000_000, 25e6, 25M or 7B."""
-    match = re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][0-9]{1,2})?)\s*([kKMGBT]?)\s*", text)
+    match = re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][0-9]{1,2})?)\s*([kKmMgGbBtT]?)\s*", text)
     if match is None:
         _refuse(f"{option}: cannot read {text!r} as a number; write 25000000, 25e6, 25M or 7B")
     return round(float(match[1].replace("_", "")) * _PRODUCT[match[2].upper()])

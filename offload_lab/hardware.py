@@ -91,6 +91,8 @@ class Hardware:
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Hardware:
         """Raises ValueError naming what is missing, unknown, or of the wrong kind."""
+        if not isinstance(given, Mapping):
+            raise ValueError(f"hardware is a JSON object, as `offload-lab measure --json` prints, not {type(given).__name__}")
         known = {field.name for field in fields(cls)}
         unknown = sorted(set(given) - known)
         if unknown:

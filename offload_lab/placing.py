@@ -89,7 +89,7 @@ def placed(
         kept = activation_bytes(shape, load.batch, load.sequence, element, load.checkpointing, fused_attention)
     phases = {name: _Sum() for name in PHASES}
     for phase in phases.values():
-        phase.add("ram", "runtime", RUNTIME["ram"])
+        phase.add("ram", "runtime", RUNTIME["ram"] * max(gpus, 1))  # a process for each accelerator
         if gpus:
             phase.add("gpu", "runtime", RUNTIME["gpu"] * gpus)
     phases["peak"].add(home, "activations", kept * max(gpus, 1))
@@ -104,7 +104,7 @@ def placed(
             live = model.layer_elements() + model.largest() if placement.runs_with == "deepspeed" else model.largest()
             phases[name].add(home, "gradients", min(gradients, gradients * live // n))
     if engine is not None:
-        _add_engine(engine, phases)
+        _add_engine(engine, max(gpus, 1), phases)
     elif placement.runs_with == "deepspeed":
         _add_deepspeed(model, placement, phases)
     else:
@@ -129,7 +129,7 @@ def _add_weights(model: ModelSpec, load: Load, placement: Placement, home: str, 
             phase.add("ram", "pinned rounding", sum(pinned(w.numel * element) - w.numel * element for w in model.each()))
 
 
-def _add_engine(engine: EngineBytes, phases: dict[str, _Sum]) -> None:
+def _add_engine(engine: EngineBytes, ranks: int, phases: dict[str, _Sum]) -> None:
     for phase in phases.values():
         phase.add_all("disk", engine.disk)
     # Memory of records and buffers is reserved at construction, and taken when a step or a resume first touches it.
@@ -139,7 +139,7 @@ def _add_engine(engine: EngineBytes, phases: dict[str, _Sum]) -> None:
     ):
         phases[name].add_all("ram", engine.resident).add("ram", "buffers", buffers)
     for name in ("steady", "peak") if engine.staging else ():
-        phases[name].add("ram", "staging", engine.staging)
+        phases[name].add("ram", "staging", engine.staging * ranks)  # each has slabs of its own
 
 
 def _add_torch(model: ModelSpec, load: Load, tier: str, gradients: int, phases: dict[str, _Sum]) -> None:

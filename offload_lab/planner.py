@@ -109,6 +109,11 @@ def plan(
         sequence = known.architecture.context if known.architecture is not None else 2048
     for name, number in (("batch", batch), ("sequence", sequence), ("accumulation", accumulation)):
         _check_whole(name, number)
+    if durability not in ("step", "checkpoint"):
+        try:
+            _check_whole("durability", durability)
+        except ValueError as error:
+            raise ValueError(f'{error}, or "step", or "checkpoint"') from None
     for name, amount in (("run_tokens", run_tokens), ("loss", loss), ("utilisation", utilisation)):
         _check_positive(name, amount)
     if utilisation is not None and utilisation > 1:
@@ -121,12 +126,28 @@ def plan(
     offload = Offload(directory, budget, partition_size, depth, durability, state_dtype)  # type: ignore[arg-type]
 
     tried: list[_Candidate] = []
+    only_ours = [
+        name
+        for name, asked in (
+            ("state_dtype", state_dtype != "float32"),
+            ("ram_budget", budget),
+            ("partition_size", partition_size),
+        )
+        if asked
+    ]
     for placement in _wanted(hardware, state, weights, gradients):
+        if only_ours and placement.runs_with != "offload_lab":
+            continue
         for way in ("none", "full") if checkpointing == "auto" else (checkpointing,):
             here = replace(load, checkpointing=way)  # type: ignore[arg-type]
             tried.append(_try(known, here, placement, offload, hardware, utilisation, fused_attention))
             if tried[-1].fits or shape is None:
                 break
+    if not tried and only_ours:
+        raise ValueError(
+            f"{' and '.join(only_ours)}: only OffloadAdamW has such a setting, and it does not run with state={state!r}, "
+            f'weights={weights!r}, gradients={gradients!r} on {hardware.name}; leave it out, or make one of them "auto"'
+        )
     if not tried:
         raise ValueError(
             f"no system runs with state={state!r}, weights={weights!r}, gradients={gradients!r} on {hardware.name}; make one "
@@ -156,6 +177,12 @@ def _try(
         offload = replace(offload, overlap="backward")
         if offload.durability != "step":
             why = f'{placement}: gradients are given up during backward only with durability="step", not {offload.durability!r}'
+            return _Candidate(placement, load, offload, None, {}, why, None)
+        if load.accumulation > 1:
+            why = (
+                f"{placement}: gradients are given up during backward only where a step has one backward; over "
+                f"{load.accumulation} they are summed, and stay until the step"
+            )
             return _Candidate(placement, load, offload, None, {}, why, None)
     try:
         if ours and placement.state == "disk" and offload.ram_budget is None:

@@ -117,6 +117,11 @@ def _plain(plan: Plan) -> tuple[dict[str, Any], list[str]]:
     if plan.model.checkpointing == "full":
         notes.append("Activation checkpointing is the model's own business: e.g. model.gradient_checkpointing_enable().")
     several = plan.hardware.gpus > 1
+    if several:
+        notes.append(
+            f"Each of the {plan.hardware.gpus} accelerators holds all weights and gradients; the plan shares them out. "
+            "`offload-lab export fsdp`, or --kind deepspeed, does what was planned."
+        )
     settings = _common(plan, "MULTI_GPU" if several else "NO", "no")
     return (settings if plan.hardware.gpus == 0 else settings | {"gpu_ids": "all"}), notes
 

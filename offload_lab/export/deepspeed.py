@@ -63,8 +63,9 @@ def as_deepspeed(plan: Plan, recipe: Recipe | None = None) -> dict[str, Any]:
 
 
 def stage(plan: Plan) -> int:
-    """ZeRO's stage: 3 where weights move, or state goes to disk; else 2."""
-    return 3 if moves(plan) or plan.placement.state == "disk" else 2
+    """ZeRO's stage: 3 where weights move or are shared out over several accelerators, or state goes to disk; else 2, which
+    keeps all weights on each."""
+    return 3 if moves(plan) or plan.placement.state == "disk" or ranks(plan) > 1 else 2
 
 
 def sub_group(plan: Plan) -> int:
@@ -131,10 +132,11 @@ def _notes(plan: Plan) -> list[str]:
     model, places, offload = plan.model, plan.placement, plan.offload
     notes = []
     if places.state != "gpu":
-        notes.append(
-            f"Memory is not as planned: DeepSpeed keeps master, moments and gradient in float32, {STATE_BYTES} bytes a "
-            f"parameter {WHERE[places.state]}; the plan's figures are those of OffloadAdamW."
-        )
+        if plan.placement.runs_with != "deepspeed":
+            notes.append(
+                f"Memory is not as planned: DeepSpeed keeps master, moments and gradient in float32, {STATE_BYTES} bytes a "
+                f"parameter {WHERE[places.state]}; the plan's figures are those of OffloadAdamW."
+            )
         if places.gradients != places.state:
             notes.append(
                 f"Gradients: planned {WHERE[places.gradients]}; DeepSpeed has them {WHERE[places.state]}, with the state."

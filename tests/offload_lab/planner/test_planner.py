@@ -259,3 +259,29 @@ def test_machines_are_compared_by_what_a_run_costs():
         assert made.time.run_cost == pytest.approx(hours * made.hardware.price.value)
         assert f"${made.time.run_cost:,.2f}" in table(plans)
     assert "does not fit" in table(plans)
+
+
+def test_gradients_that_are_summed_over_several_backwards_are_not_given_up_during_one():
+    alone = plan("llama-3-8b", machine(ram=64 * GIB, gpu="rtx4090", disk=TB))
+    assert alone.offload.overlap == "backward" and alone.placement.runs_with == "offload_lab"
+    summed = plan("llama-3-8b", machine(ram=64 * GIB, gpu="rtx4090", disk=TB), accumulation=16)
+    assert not (summed.fits and summed.offload.overlap == "backward")
+    assert any("over 16 they are summed" in tried.why for tried in summed.tried)
+
+
+def test_what_was_asked_for_is_not_dropped():
+    card = machine(ram=32 * GIB, gpu="t4", disk=TB)
+    for asked in ({"state_dtype": "int8"}, {"ram_budget": 300 << 20}, {"partition_size": 1 << 20}):
+        made = plan("gpt2-xl", card, **asked)
+        assert made.placement.runs_with == "offload_lab"
+    with pytest.raises(ValueError, match=r"state_dtype: only OffloadAdamW has such a setting.*weights='ram'"):
+        plan("gpt2-xl", card, state_dtype="int8", weights="ram")
+    for wrong in ("banana", 0, -1, True, 1.5):
+        with pytest.raises(ValueError, match="durability="):
+            plan("gpt2", machine(ram=8 * GIB), durability=wrong)
+
+
+def test_each_accelerator_has_a_process_and_slabs_of_its_own():
+    one, eight = (plan("llama-2-7b", machine(ram=512 * GIB, gpu="h100-80", gpus=n), state="ram") for n in (1, 8))
+    for kind in ("runtime", "staging"):
+        assert eight.tiers["ram"][kind] == 8 * one.tiers["ram"][kind]
