@@ -114,9 +114,9 @@ _links: dict[torch.device, Link] = {}
 
 def link_of(tensor: torch.Tensor) -> Link | None:
     """The link of the device that `tensor` is on; None where it is in host memory, or on a device without streams."""
-    device = tensor.device
-    if device.type == "cpu":
+    if tensor.is_cpu:
         return None
+    device = tensor.device
     if device not in _links:
         here = torch.accelerator.current_accelerator() if torch.accelerator.is_available() else None
         if here is None or here.type != device.type or device.type == "mps":
