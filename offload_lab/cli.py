@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -13,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from offload_lab import cli_export, cli_health, cli_measure, cli_plan, cli_plots
+from offload_lab.endings import ended_cleanly, refuse
 
 _HELP = "Train past the memory limit, and see where the memory goes."
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=_HELP)
@@ -55,14 +55,17 @@ def demo(
     # Before a minute of training, not after it.
     for folder, what in ((page.parent if page else None, "--html"), (directory, "--directory")):
         if folder is not None and not folder.is_dir():
-            _refuse(f"{what}: there is no folder {str(folder)!r}; make it first, or name another")
+            refuse(f"{what}: there is no folder {str(folder)!r}; make it first, or name another")
     if page is not None and page.is_dir():
-        _refuse(f"--html: {str(page)!r} is a folder; name a file in it")
+        refuse(f"--html: {str(page)!r} is a folder; name a file in it")
     try:
-        with _ended_cleanly(), _progress() as report:
+        with (
+            ended_cleanly("Stopped. No process is left running, and the demonstration's files are deleted."),
+            _progress() as report,
+        ):
             result = run_demo(preset=preset, steps=steps, limit=not no_limit, directory=directory, on_progress=report)
     except ValueError as error:
-        _refuse(str(error))
+        refuse(str(error))
     except DemoError as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(1) from None
@@ -90,7 +93,7 @@ def inspect(
     try:
         found = look(directory, verify)
     except FileNotFoundError as error:
-        _refuse(str(error))
+        refuse(str(error))
     typer.echo(found.as_json() if as_json else found.text())
     if not found.ok:
         raise typer.Exit(1)
@@ -117,33 +120,11 @@ def clean(
             typer.confirm(f"Delete these {len(found)} files? A run that was to be resumed from them cannot be", abort=True)
         files, nbytes = clear(directory)
     except (FileNotFoundError, DirectoryInUse) as error:
-        _refuse(str(error))
+        refuse(str(error))
     typer.echo(f"{files} files deleted, {nbytes:,} bytes freed")
 
 
 app.command()(cli_health.gate)
-
-
-def _refuse(message: str) -> Any:
-    typer.echo(message, err=True)
-    raise typer.Exit(2)
-
-
-@contextmanager
-def _ended_cleanly() -> Iterator[None]:
-    """Ctrl-C, and a polite kill, unwind: the child is ended and its folder removed before we go."""
-
-    def leave(number: int, frame: Any) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo("Stopped. No process is left running, and the demonstration's files are deleted.", err=True)
-        raise typer.Exit(130) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

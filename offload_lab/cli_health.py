@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
+
+from offload_lab.endings import ended_cleanly
 
 
 def gate(
@@ -39,7 +38,7 @@ def gate(
     try:
         wanted = Targets.read(targets)
         decisions.prepare(out)
-        with _ended_cleanly():
+        with ended_cleanly("Stopped. No process is left running, no scratch file is left, and nothing was decided."):
             decision = run(script, wanted, steps=steps, function=function, time_limit=time_limit, directory=directory)
     except (OSError, ValueError) as error:
         typer.echo(str(error), err=True)
@@ -50,20 +49,3 @@ def gate(
         typer.echo(f"Added to {out / decisions.MARKDOWN} and {out / decisions.JSON}.")
     if not decision.passed:
         raise typer.Exit(1)
-
-
-@contextmanager
-def _ended_cleanly() -> Iterator[None]:
-    """A polite kill unwinds, as Ctrl-C does: the child, which is in a session of its own, is ended before we go."""
-
-    def leave(number: int, frame: Any) -> None:
-        raise SystemExit(128 + number)
-
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    except KeyboardInterrupt:
-        typer.echo("Stopped. No process is left running, no scratch file is left, and nothing was decided.", err=True)
-        raise typer.Exit(130) from None
-    finally:
-        signal.signal(signal.SIGTERM, before)

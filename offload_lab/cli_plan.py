@@ -5,23 +5,20 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
+from offload_lab.endings import refuse
+
 _PRODUCT = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
-
-
-def _refuse(message: str) -> NoReturn:
-    typer.echo(message, err=True)
-    raise typer.Exit(2)
 
 
 def count(text: str, option: str) -> int:
     """A count such as 25000000, 25_000_000, 25e6, 25M or 7B."""
     match = re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][0-9]{1,2})?)\s*([kKmMgGbBtT]?)\s*", text)
     if match is None:
-        _refuse(f"{option}: cannot read {text!r} as a number; write 25000000, 25e6, 25M or 7B")
+        refuse(f"{option}: cannot read {text!r} as a number; write 25000000, 25e6, 25M or 7B")
     return round(float(match[1].replace("_", "")) * _PRODUCT[match[2].upper()])
 
 
@@ -33,9 +30,9 @@ def _bytes(text: str | None, option: str) -> int | None:
     try:
         nbytes = parse_bytes(text)
     except ValueError as error:
-        _refuse(f"{option}: {error}")
+        refuse(f"{option}: {error}")
     if nbytes < 1 << 20:
-        _refuse(f"{option}: {text!r} is {nbytes:,} bytes; write the unit as well, for example 24GiB")
+        refuse(f"{option}: {text!r} is {nbytes:,} bytes; write the unit as well, for example 24GiB")
     return nbytes
 
 
@@ -76,7 +73,7 @@ def plan(
 ) -> None:
     """Predict whether a training fits, where everything goes, how long a step takes and what a run costs."""
     if (params is None) == (model is None):
-        _refuse("give either --params (13e9) or --model (llama-2-13b)")
+        refuse("give either --params (13e9) or --model (llama-2-13b)")
     asked: Any = model if model is not None else count(params or "", "--params")
     described = {
         "--gpu": gpu, "--gpu-memory": gpu_memory, "--ram": ram, "--disk": disk, "--disk-kind": disk_kind, "--memory": memory,
@@ -111,7 +108,7 @@ def plan(
             made = predict(asked, target, **options)
             typer.echo(made.to_json() if as_json else str(made))
     except ValueError as error:
-        _refuse(_as_options(str(error)))
+        refuse(_as_options(str(error)))
 
 
 def _machine(name: str | None, path: Path | None, described: dict[str, Any], gpus: int) -> Any:
@@ -120,11 +117,11 @@ def _machine(name: str | None, path: Path | None, described: dict[str, Any], gpu
 
     sizes = {key: _bytes(described[f"--{key.replace('_', '-')}"], f"--{key}") for key in ("ram", "gpu_memory", "disk")}
     if name is not None and path is not None:
-        _refuse("give either --machine (of the catalogue) or --hardware (a file), not both")
+        refuse("give either --machine (of the catalogue) or --hardware (a file), not both")
     if name is not None or path is not None:
         parts = [option for option in ("--gpu", "--disk-kind", "--memory", "--link") if described[option] is not None]
         if parts or gpus != 1:
-            _refuse(
+            refuse(
                 f"{', '.join(parts) or '--gpus'}: --machine and --hardware have their own; describe a machine by parts instead"
             )
         if path is None:
@@ -132,14 +129,14 @@ def _machine(name: str | None, path: Path | None, described: dict[str, Any], gpu
         try:
             read = Hardware.from_dict(json.loads(path.read_text(encoding="utf-8")))
         except OSError as error:
-            _refuse(f"--hardware: {str(path)!r} cannot be read: {error.strerror}")
+            refuse(f"--hardware: {str(path)!r} cannot be read: {error.strerror}")
         except json.JSONDecodeError as error:
-            _refuse(f"--hardware: {str(path)!r} is no JSON ({error}); write it with: offload-lab measure --json > {path.name}")
+            refuse(f"--hardware: {str(path)!r} is no JSON ({error}); write it with: offload-lab measure --json > {path.name}")
         return given_machine.changed(read, **sizes, price=described["--price"])
     if sizes["ram"] is None:
-        _refuse("--ram is needed, such as 128GiB, where a machine is described by parts; or name one with --machine")
+        refuse("--ram is needed, such as 128GiB, where a machine is described by parts; or name one with --machine")
     if described["--disk-kind"] is not None and sizes["disk"] is None:
-        _refuse("--disk-kind: give --disk as well, the bytes that are free there, such as 2TB")
+        refuse("--disk-kind: give --disk as well, the bytes that are free there, such as 2TB")
     more = {"memory": described["--memory"], "disk_kind": described["--disk-kind"]}
     return given_machine.machine(
         ram=sizes["ram"],
@@ -158,9 +155,9 @@ def _compare(asked: Any, names: str, options: dict[str, Any], as_json: bool, too
     from offload_lab.comparing import compare, table
 
     if too_many:
-        _refuse(f"{', '.join(too_many)}: --compare takes machines of the catalogue as they are")
+        refuse(f"{', '.join(too_many)}: --compare takes machines of the catalogue as they are")
     if options["run_tokens"] is None:
-        _refuse("--compare: give --run-tokens as well, such as 1e9; the cost is that of a run")
+        refuse("--compare: give --run-tokens as well, such as 1e9; the cost is that of a run")
     plans = compare(asked, [catalogue.machine(name.strip()) for name in names.split(",")], **options)
     typer.echo(json.dumps([made.to_dict() for made in plans], indent=2) if as_json else table(plans))
 
@@ -171,7 +168,7 @@ def _bytes_only(asked: Any, dtype: str, ram_budget: int | None, unused: list[str
 
     if unused:  # rather than leave out what was asked for
         verb = "needs" if len(unused) == 1 else "need"
-        _refuse(f"{', '.join(unused)} {verb} a machine: --machine NAME, --hardware FILE, or its parts, at least --ram")
+        refuse(f"{', '.join(unused)} {verb} a machine: --machine NAME, --hardware FILE, or its parts, at least --ram")
     parameters = spec(asked).parameters if isinstance(asked, str) else asked
     typer.echo("\n\n".join(str(training_bytes(parameters, dtype, kind, ram_budget=ram_budget)) for kind in OPTIMIZERS))
 

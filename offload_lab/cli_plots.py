@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from offload_lab.endings import refuse
 from offload_lab.trace import Recorder
 
 LEAST, MOST = 1000, 2_000_000_000
@@ -26,12 +27,12 @@ def trace(
 ) -> None:
     """Record steps of the disk tier on this machine: what ran when, and what the step waited for."""
     if not LEAST <= params <= MOST:
-        _refuse(f"--params {params:g}: {LEAST:,} to {MOST:,} are possible")
+        refuse(f"--params {params:g}: {LEAST:,} to {MOST:,} are possible")
     for option, path in (("--out", out), ("--svg", svg)):
         if path is not None and (path.is_dir() or not path.absolute().parent.is_dir()):
-            _refuse(f"{option}: {str(path)!r} cannot be written; name a file in a folder that exists")
+            refuse(f"{option}: {str(path)!r} cannot be written; name a file in a folder that exists")
     if directory is not None and not directory.is_dir():
-        _refuse(f"--directory: there is no folder {str(directory)!r}; make it first, or name another")
+        refuse(f"--directory: there is no folder {str(directory)!r}; make it first, or name another")
 
     from offload_lab.plots import timeline
 
@@ -40,7 +41,7 @@ def trace(
         try:
             last = _recorded(recorder, int(params), steps, ram_budget, folder)
         except ValueError as error:
-            _refuse(str(error))
+            refuse(str(error))
     events = [event for event in recorder.events() if event.start >= last]
     figure = timeline(events, source="measured", title=f"Step {steps} of {params:g} parameters")
     try:
@@ -80,8 +81,3 @@ def _recorded(recorder: Recorder, params: int, steps: int, ram_budget: str | Non
             for event in optimizer.trace.events():
                 recorder.add(event)
     return began
-
-
-def _refuse(message: str) -> None:
-    typer.echo(message, err=True)
-    raise typer.Exit(2)

@@ -102,6 +102,10 @@ def _size(nbytes: float) -> str:
     return f"{nbytes:.2f} GiB"
 
 
+def _moved(label: str) -> str:
+    return "memory traffic by the update" if label == "update" else label
+
+
 def text(numbers: dict[str, Any]) -> str:
     """`stats` as a few lines for a person."""
     lines = [
@@ -115,7 +119,8 @@ def text(numbers: dict[str, Any]) -> str:
     last = numbers["last_step"]
     if last is not None:
         moved = ", ".join(
-            f"{_size(nbytes)} of {label} at {_size(last['bandwidth'][label])}/s" for label, nbytes in last["bytes"].items()
+            f"{_size(nbytes)} of {_moved(label)} at {_size(last['bandwidth'][label])}/s"
+            for label, nbytes in last["bytes"].items()
         )
         lines.append(f"last step: {last['seconds'] * 1000:.1f} ms" + (f"; {moved}" if moved else ""))
         waited = {label: share for label, share in last["waited"].items() if label not in ("update", "other")}

@@ -30,25 +30,6 @@ def trained(directory, **policy):
     return parameter.detach().clone(), stats
 
 
-@pytest.fixture
-def mounted(tmp_path):
-    """Mount a file system on a folder of its own; unmounted afterwards."""
-    made = []
-
-    def mount(kind, options):
-        target = tmp_path / kind
-        target.mkdir()
-        done = subprocess.run(["mount", "-t", kind, "-o", options, kind, str(target)], capture_output=True, text=True)
-        if done.returncode:
-            pytest.skip(f"cannot mount {kind} here: {done.stderr.strip()}")
-        made.append(target)
-        return target
-
-    yield mount
-    for target in made:
-        subprocess.run(["umount", "-l", str(target)], check=True)
-
-
 def test_memory_and_overlay_give_the_same_bits(mounted, tmp_path):
     expected, _ = trained(tmp_path / "plain")
     lower, upper, work = (tmp_path / name for name in ("lower", "upper", "work"))

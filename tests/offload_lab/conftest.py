@@ -1,3 +1,5 @@
+"""For tests of several parts: a file system of a kind of its own."""
+
 import subprocess
 
 import pytest
