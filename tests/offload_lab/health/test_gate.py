@@ -159,7 +159,8 @@ def test_the_command_adds_to_its_log_and_says_it_with_its_exit_code(workload, tm
 def test_a_polite_kill_leaves_nothing(workload, tmp_path):
     """SIGTERM while the workload runs: the child is gone and the scratch folder as well."""
     mark = tmp_path / "pid"
-    path = workload(f"open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(step and 600)")
+    # Written once: at a second writing the file would be empty for a moment.
+    path = workload(f"step or open({str(mark)!r}, 'w').write(str(os.getpid())); time.sleep(step and 600)")
     targets = tmp_path / "targets.json"
     targets.write_text(LOOSE.to_json())
     process = subprocess.Popen(
