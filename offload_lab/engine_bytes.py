@@ -21,7 +21,8 @@ HUGE_PAGE = 2 << 20  # of `storage/memory.py`, which needs more than this module
 
 @dataclass(frozen=True)
 class EngineBytes:
-    """Bytes by kind of one engine. A step reads `read` bytes from disk, writes `written`, and moves `dram` in host memory."""
+    """Bytes by kind of one engine. A step reads `read` bytes from disk, writes `written`, and moves `dram` in host memory; with
+    a durability of N steps, on the average of N steps."""
 
     resident: dict[str, int]
     """Records that stay in RAM."""
@@ -48,6 +49,11 @@ class EngineBytes:
     resident_written: int
     read_ahead: int
     """Bytes of state that buffers hold when the first streamed partition is updated."""
+    checked: int
+    """Bytes of gradients that are looked through for what is not finite before anything else happens."""
+    tensors: int
+    published: float
+    """Share of the steps that are made durable."""
 
 
 @lru_cache(maxsize=32)  # a large model is cut into tens of thousands of partitions, and asked for with each way to place it
@@ -69,11 +75,10 @@ def engine_bytes(model: ModelSpec, dtype: str, policy: OffloadPolicy, linked: bo
     staying = [part for part in partitions if part.index in residency.resident]
     streamed = [part for part in partitions if part.index not in residency.resident]
     keeps, on_disk = policy.keeps_weights, policy.tier == "disk"
-    written_now = _written(policy)
+    published = _published(policy)
     read = sum(part.state_bytes for part in streamed)
-    written = sum(part.record_bytes(keeps) if written_now else part.state_bytes for part in streamed) if on_disk else 0
-    if on_disk and written_now:  # publishing brings what stays in RAM to disk too
-        written += sum(part.record_bytes(keeps) for part in staying)
+    durable = sum(part.record_bytes(keeps) for part in partitions)  # publishing brings what stays in RAM to disk too
+    written = round(published * durable + (1 - published) * read) if on_disk else 0
     disk: Counter[str] = Counter()
     if on_disk:
         disk += _kinds(partitions, keeps)
@@ -94,16 +99,19 @@ def engine_bytes(model: ModelSpec, dtype: str, policy: OffloadPolicy, linked: bo
         size,
         max((part.record_bytes(keeps) for part in partitions), default=0),
         max((part.state_bytes for part in streamed), default=0),
-        touched if written_now else max((part.state_bytes for part in streamed), default=0),
+        touched if published == 1 else max((part.state_bytes for part in streamed), default=0),
         sum(_traffic(part, policy) for part in staying),
-        sum(part.record_bytes(keeps) for part in staying) if on_disk and written_now else 0,
+        round(published * sum(part.record_bytes(keeps) for part in staying)),
         sum(part.state_bytes for part in streamed[: residency.buffers]),
+        sum(part.numel * _gradient_bytes(part, policy) for part in partitions),
+        len(shapes),
+        published,
     )
 
 
-def _written(policy: OffloadPolicy) -> bool:
-    """Whether an ordinary step publishes; with a durability of N steps most do not."""
-    return policy.keeps_weights and policy.publish_every == 1
+def _published(policy: OffloadPolicy) -> float:
+    """Share of the steps that are made durable."""
+    return 1 / policy.publish_every if policy.keeps_weights and policy.publish_every else 0.0
 
 
 def _kinds(partitions: Sequence[Partition], with_weights: bool) -> Counter[str]:
@@ -119,12 +127,16 @@ def _kinds(partitions: Sequence[Partition], with_weights: bool) -> Counter[str]:
     return +found
 
 
+def _gradient_bytes(part: Partition, policy: OffloadPolicy) -> int:
+    return 4 if policy.gradients == "float32" else element_bytes(part.dtype)
+
+
 def _traffic(part: Partition, policy: OffloadPolicy) -> int:
     """Bytes that one update moves through host memory: state, weight and gradient read, state and weight written, and the
     gradient once before that, when it is checked for what is not finite."""
-    gradient = 4 if policy.gradients == "float32" else element_bytes(part.dtype)
-    mirror = WEIGHT_BYTES[part.dtype] if _written(policy) else 0
-    return 2 * part.state_bytes + part.numel * (2 * element_bytes(part.dtype) + 2 * gradient + mirror)
+    mirror = WEIGHT_BYTES[part.dtype] * _published(policy)
+    each = 2 * element_bytes(part.dtype) + 2 * _gradient_bytes(part, policy) + mirror
+    return 2 * part.state_bytes + round(part.numel * each)
 
 
 def _pages(buffers: int, apart: int, touched: int) -> int:

@@ -50,6 +50,8 @@ class Hardware:
     disk_mixed: Figure | None = None
     """Bytes a second, both directions together, while half of the traffic is reads."""
     disk_duplex: Duplex = "half"
+    publish_seconds: Figure | None = None
+    """Seconds in which a step on disk makes itself durable, beside the bytes that it moves."""
     disk_endurance: Figure | None = None
     """Bytes that may be written in the disk's life (TBW)."""
     gpus: int = 0
@@ -59,6 +61,9 @@ class Hardware:
     """Bytes a second of the accelerator's own memory."""
     gpu_flops: Figure | None = None
     """Matrix throughput in 16 bits, FLOP a second, of one accelerator."""
+    step_seconds: Figure | None = None
+    """Seconds that a step of this engine takes beside the bytes that it moves; `tensor_seconds`: each tensor more."""
+    tensor_seconds: Figure | None = None
     cpu_flops: Figure | None = None
     """Matrix throughput of the host in float32, FLOP a second."""
     host_to_device: Figure | None = None

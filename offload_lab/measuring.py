@@ -24,7 +24,7 @@ from offload_lab.probes import accelerator as link
 from offload_lab.probes import disk
 from offload_lab.probes.filesystem import Filesystem, filesystem_of, warnings
 from offload_lab.probes.matrix import matrix_flops
-from offload_lab.probes.update import BYTES_HELD, update_bandwidth
+from offload_lab.probes.update import BYTES_HELD, publish_seconds, step_seconds, update_bandwidth
 from offload_lab.storage.direct_io import StorageError, require_disk_tier
 
 Say = Callable[[str], None]
@@ -154,12 +154,13 @@ def _measured(
     shares["disk"] = 1 - sum(shares.values())
     elements = max(1, min(sizes.elements, ram // 4 // BYTES_HELD))
     say(f"memory: updating {elements:,} parameters on {threads} threads, {shares['update'] * seconds:.0f} s …")
-    dram = update_bandwidth(elements, shares["update"] * seconds, kernel, threads)
+    dram = update_bandwidth(elements, shares["update"] * seconds)
+    step, tensor = step_seconds(0.01 * seconds)
     if not kernel.compiles:
         told.append(f"the update runs as {kernel.name}: its arithmetic, not the memory, bounds dram_bandwidth")
     say(f"processor: products of matrices in float32, {shares['matrix'] * seconds:.0f} s …")
     flops = matrix_flops(torch.device("cpu"), torch.float32, sizes.matrix, shares["matrix"] * seconds)
-    fields: dict[str, Any] = {"cpu_flops": flops, "directory": str(path)}
+    fields: dict[str, Any] = {"cpu_flops": flops, "directory": str(path), "step_seconds": step, "tensor_seconds": tensor}
     if device is not None:
         there, more = link.probe(device, shares["link"] * seconds, sizes.copy, sizes.gpu_matrix, say)
         fields |= there
@@ -191,8 +192,9 @@ def _disk(path: Path, seconds: float, found: Filesystem, sizes: Sizes, say: Say)
     chunk = max(BLOCK, min(int(policy.chunk_bytes), sizes.smallest // 4) // BLOCK * BLOCK)
     try:
         seen = disk.probe(
-            path, seconds, smallest=sizes.smallest, largest=largest, chunk=chunk, threads=policy.io_threads, say=say
+            path, 0.98 * seconds, smallest=sizes.smallest, largest=largest, chunk=chunk, threads=policy.io_threads, say=say
         )
+        publish = publish_seconds(path, 0.02 * seconds)
     except StorageError as error:
         if error.errno not in disk.FULL:
             raise
@@ -202,7 +204,7 @@ def _disk(path: Path, seconds: float, found: Filesystem, sizes: Sizes, say: Say)
     if seen.cut_short:
         told.append(f"the disk was measured on {seen.cut_short}")
     last = seen.seen[-1]
-    fields: dict[str, Any] = {}
+    fields: dict[str, Any] = {"publish_seconds": publish}
     for name in ("read", "write", "mixed"):
         fields[f"disk_{name}"] = _disk_figure(seen, name, found, policy.io_threads, chunk)
         told += _falling(seen.seen, name, str(path))
@@ -215,7 +217,7 @@ def _disk_figure(found: disk.Found, name: str, filesystem: Filesystem, threads: 
     how = "past the page cache" if found.direct else "through the page cache, flushed"
     by_size = ", ".join(f"{_size(seen.touched)}: {getattr(seen, name) / 1e9:.2f} GB/s" for seen in found.seen)
     both = ", half of it reads" if name == "mixed" else ""
-    calls = f"{threads} threads a direction, {_size(chunk)} a call{both}"
+    calls = f"{threads} threads a direction, {_size(chunk)} a call and its checksum{both}"
     note = f"{filesystem}, {how}, {calls}; by bytes touched {by_size}; the last is taken"
     return Figure(getattr(found.seen[-1], name), "measured", note)
 

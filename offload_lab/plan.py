@@ -139,7 +139,7 @@ class Time:
     lanes: dict[str, float]
     """Lane -> seconds that it is busy: compute, link-down, link-up, dram, disk (or disk-read and disk-write)."""
     one_after_another: float
-    """Nothing overlaps: the sum of the lanes."""
+    """Nothing overlaps: the sum of the lanes. This and the next two have `fixed` in them."""
     pipelined: float
     """Compute, then an update whose reads, arithmetic and writes overlap: overlap="none"."""
     overlapped: float
@@ -159,6 +159,8 @@ class Time:
     run_hours: float | None = None
     run_cost: float | None = None
     """US dollars, where the hardware has a price an hour."""
+    fixed: float = 0.0
+    """Seconds beside all lanes: a step, each of its tensors and publishing take them however few bytes they move."""
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import itertools
 import os
 import secrets
 import shutil
@@ -16,12 +17,14 @@ from pathlib import Path
 import numpy as np
 
 from offload_lab.partition import BLOCK
+from offload_lab.storage.checksum import checksum
 from offload_lab.storage.direct_io import BlockFile, StorageError
 from offload_lab.storage.memory import Slab
 
 Say = Callable[[str], None]
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """Reasons for which a file can be no longer; the disk itself works."""
+_BUFFERS = 256 << 20  # bytes of memory that transfers go through; a step goes through all of its state
 _WRITTEN = 4 << 30  # bytes after which a writing phase ends once it has been through the file: disks wear
 
 
@@ -69,15 +72,17 @@ def scratch(directory: Path) -> Iterator[BlockFile]:
 
 
 class Traffic:
-    """Transfers of `chunk` bytes in a file, by `threads` threads that read and as many that write, as a step has them."""
+    """Transfers of `chunk` bytes in a file, by `threads` threads that read and as many that write, as a step has them: each
+    with its checksum, and from memory that no cache of the processor holds."""
 
     def __init__(self, file: BlockFile, chunk: int, threads: int) -> None:
         self.file, self.chunk, self._threads = file, chunk, threads
         self.written = 0
-        self._slabs = [Slab(chunk) for _ in range(2 * threads)]
-        random = np.random.default_rng(0)
+        each = max(1, _BUFFERS // (2 * threads * chunk))
+        self._slabs = [Slab(each * chunk) for _ in range(2 * threads)]
+        random = np.random.default_rng(0).bytes(chunk)
         for slab in self._slabs:  # not zeros, which some disks and file systems do not even store
-            slab.bytes[:] = np.frombuffer(random.bytes(chunk), np.uint8)
+            slab.bytes.reshape(each, chunk)[:] = np.frombuffer(random, np.uint8)
 
     def close(self) -> None:
         for slab in self._slabs:
@@ -95,7 +100,7 @@ class Traffic:
             direction = ("read", "write")[number % 2]
             if direction in directions:
                 work = self.file.read if direction == "read" else self.file.write
-                arguments = (turn, direction, work, slab.bytes)
+                arguments = (turn, direction, work, slab.bytes.reshape(-1, self.chunk))
                 threads.append(threading.Thread(target=self._work, args=arguments, name="offload measure", daemon=True))
         start = time.perf_counter()
         try:
@@ -115,10 +120,17 @@ class Traffic:
             self.file.sync()
         return turn.total * self.chunk, time.perf_counter() - start
 
-    def _work(self, turn: _Turn, direction: str, move: Callable[[np.ndarray, int], None], buffer: np.ndarray) -> None:
+    def _work(self, turn: _Turn, direction: str, move: Callable[[np.ndarray, int], None], buffers: np.ndarray) -> None:
         try:
+            turns = itertools.cycle(buffers)
             while (number := turn.next(direction)) is not None:
+                buffer = next(turns)
+                # As a step does: the sum of what is written before it, and of what was read after it.
+                if direction == "write":
+                    checksum(buffer)
                 move(buffer, number * self.chunk)
+                if direction == "read":
+                    checksum(buffer)
         except BaseException as error:  # raised in the caller's thread
             turn.end(error)
 

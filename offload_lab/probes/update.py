@@ -1,115 +1,80 @@
-"""Bandwidth of host memory as the one-pass update draws it: with the engine's own loop, on records as the engine has them."""
+"""The update as training has it: real steps of `OffloadAdamW`, large ones for the bandwidth, tiny ones for what a step takes
+beside its bytes."""
 
 from __future__ import annotations
 
-import itertools
+import contextlib
+import os
+import shutil
 import statistics
-import threading
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
-import numpy as np
+import torch
 
-from offload_lab import update as told
 from offload_lab.hardware import Figure
-from offload_lab.kernels import Kernel
-from offload_lab.partition import Kind, cut
+from offload_lab.optimizer import OffloadAdamW
+from offload_lab.policy import OffloadPolicy
 from offload_lab.probes.timing import repeat, spread
-from offload_lab.storage.memory import Slab
 
-KIND = Kind("bfloat16")
 BYTES_HELD = 14  # an element: weight and gradient 2 each, record 10
-BYTES_MOVED = 26  # reads: weight 2, gradient 2, moments 8, low half 2; writes: the same without the gradient
-_PARTITION = 4 << 20  # elements; the engine's default for large models
-_GROUP = {"lr": 1e-6, "betas": (0.9, 0.999), "weight_decay": 0.0, "eps": 1e-8, "maximize": False}
+BYTES_MOVED = 28
+"""Reads: the gradient twice, as it is looked through for what is not finite, 4; weight 2, moments 8, low half 2. Writes: the
+last three again. As `engine_bytes.py` counts a step."""
+_TENSOR = 4 << 20  # elements; a layer of a large model
+_TINY, _MANY = 16, 256
 
 
-class Update:
-    """`elements` bfloat16 parameters with float32 moments in memory, and the update of all of them on `threads` threads.
+@contextlib.contextmanager
+def _steps(sizes: Sequence[int], policy: OffloadPolicy) -> Iterator[OffloadAdamW]:
+    """The optimizer of bfloat16 parameters of these sizes that have gradients; closed at the end."""
+    parameters = [torch.nn.Parameter(torch.full((size,), 0.5, dtype=torch.bfloat16)) for size in sizes]
+    for parameter in parameters:
+        parameter.grad = torch.full_like(parameter, 0.01)
+    with OffloadAdamW(parameters, lr=1e-6, offload=policy) as optimizer:
+        yield optimizer
+
+
+def update_bandwidth(elements: int, seconds: float) -> Figure:
+    """Bytes a second, reads and writes together, of steps of `elements` bfloat16 parameters with their state in RAM.
 
     Raises MemoryError where the system refuses the memory.
     """
-
-    def __init__(self, elements: int, kernel: Kernel, threads: int) -> None:
-        self.elements, self._kernel, self._threads = elements, kernel, threads
-        kernel.prepare(KIND)
-        self._slabs: list[Slab] = []
-        self._arguments: list[tuple] = []
-        try:
-            self._build()
-        except MemoryError:
-            self.close()
-            raise
-
-    def _slab(self, nbytes: int, value: int) -> np.ndarray:
-        slab = Slab(nbytes)
-        self._slabs.append(slab)
-        # Written, not only read: pages that were never written are all the one page of zeros, which stays in the cache.
-        slab.bytes[:].view(np.uint16).fill(value)
-        return slab.bytes
-
-    def _build(self) -> None:
-        one = 0x3F80  # 1.0 in bfloat16: numbers that stay far from the denormal ones, which are slow
-        weights, gradients = self._slab(2 * self.elements, one), self._slab(2 * self.elements, one)
-        self._parts = cut([(0, self.elements, KIND)], _PARTITION)
-        for part in self._parts:
-            rows = told.table(part)
-            start = part.spans[0].start
-            rows[:, told.WEIGHT_ADDRESS] = weights.ctypes.data + 2 * start
-            rows[:, told.GRADIENT_ADDRESS] = gradients.ctypes.data + 2 * start
-            scalars = np.array([told.scalars(_GROUP, 1, decoupled=True)], np.float32)
-            self._arguments.append((rows, scalars, *told.fields(part, self._slab(part.state_bytes, 0), False)))
-
-    def _pieces(self) -> Iterator[tuple[int, int, int]]:
-        """(partition, first element, end), each partition cut into one piece a thread, as the engine does."""
-        for index, part in enumerate(self._parts):
-            edges = np.linspace(0, part.numel, self._threads + 1).astype(int)
-            yield from ((index, int(a), int(b)) for a, b in itertools.pairwise(edges) if a < b)
-
-    def run(self) -> None:
-        """Update every element once."""
-        pieces, lock = self._pieces(), threading.Lock()
-        errors: list[BaseException] = []
-
-        def work() -> None:
-            try:
-                while not errors:
-                    with lock:
-                        piece = next(pieces, None)
-                    if piece is None:
-                        return
-                    index, begin, end = piece
-                    self._kernel.update(*self._arguments[index], begin, end)
-            except BaseException as error:  # raised in the caller's thread
-                errors.append(error)
-
-        others = [threading.Thread(target=work, name="offload measure", daemon=True) for _ in range(self._threads - 1)]
-        try:
-            for thread in others:
-                thread.start()
-            work()
-        finally:  # Ctrl-C as well: the memory that they work on is given back after this
-            for thread in others:
-                if thread.ident is not None:
-                    thread.join()
-        if errors:
-            raise errors[0]
-
-    def close(self) -> None:
-        self._arguments.clear()
-        for slab in self._slabs:
-            slab.close()
-        self._slabs = []
-
-
-def update_bandwidth(elements: int, seconds: float, kernel: Kernel, threads: int) -> Figure:
-    """Bytes a second, reads and writes together, while `elements` bfloat16 parameters are updated."""
-    update = Update(elements, kernel, threads)
-    try:
-        rates = [BYTES_MOVED * elements / taken for taken in repeat(update.run, seconds)]
-    finally:
-        update.close()
+    whole, rest = divmod(elements, _TENSOR)
+    with _steps([_TENSOR] * whole + [rest] * bool(rest), OffloadPolicy()) as optimizer:
+        rates = [BYTES_MOVED * elements / taken for taken in repeat(optimizer.step, seconds)]
+        kernel = optimizer.stats()["kernel"]
     note = (
-        f"the engine's update of {elements:,} bfloat16 parameters, {BYTES_MOVED} bytes each, {threads} threads, "
-        f"{kernel.name}; {spread(rates)}"
+        f"steps of {elements:,} bfloat16 parameters in RAM, {BYTES_MOVED} bytes each, {torch.get_num_threads()} threads, "
+        f"{kernel}; {spread(rates)}"
     )
     return Figure(statistics.median(rates), "measured", note)
+
+
+def step_seconds(seconds: float) -> tuple[Figure, Figure]:
+    """What a step in RAM takes beside its bytes: (seconds a step, seconds a tensor)."""
+    taken = []
+    for count in (1, _MANY):
+        with _steps([_TINY] * count, OffloadPolicy()) as optimizer:
+            taken.append(statistics.median(repeat(optimizer.step, seconds / 2)))
+    a_tensor = max(0.0, taken[1] - taken[0]) / (_MANY - 1)
+    return (
+        Figure(taken[0], "measured", f"a step of one tensor of {_TINY} elements in RAM"),
+        Figure(a_tensor, "measured", f"steps of 1 and of {_MANY} tensors of {_TINY} elements in RAM"),
+    )
+
+
+def publish_seconds(directory: Path, seconds: float) -> Figure:
+    """Seconds in which a step on the disk under `directory` makes itself durable, beside its bytes. Leaves no file.
+
+    Raises StorageError where the disk refuses.
+    """
+    folder = tempfile.mkdtemp(prefix=f".offload-measure-{os.getpid()}-", dir=directory)
+    try:
+        with _steps([_TINY], OffloadPolicy(tier="disk", directory=Path(folder) / "state")) as optimizer:
+            taken = repeat(optimizer.step, seconds)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    note = f"a step of one tensor of {_TINY} elements on disk; median of {len(taken)}"
+    return Figure(statistics.median(taken), "measured", note)

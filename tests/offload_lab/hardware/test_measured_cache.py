@@ -10,7 +10,7 @@ import pytest
 
 from offload_lab import measured_cache
 from offload_lab.hardware import Figure, Hardware
-from offload_lab.measured_cache import Identity, load, place, store, user_cache
+from offload_lab.measured_cache import EDITION, Identity, load, place, store, user_cache
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 MINE = Identity("host", "Processor", 2, 2, 8 << 30, "numba 1", "2.9", "none", "/state", "ext4 on /dev/vda at /")
@@ -54,7 +54,7 @@ def test_another_edition(tmp_path, monkeypatch):
     assert "another edition" in load(MINE, 30, tmp_path, NOW)[1]
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"edition": 1}', '"x"'])
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", f'{{"edition": {EDITION}}}', '"x"'])
 def test_a_file_that_is_damaged_is_told_and_written_anew(tmp_path, text):
     path = store(SEEN, MINE, 30, tmp_path, NOW)
     path.write_text(text)

@@ -1,17 +1,15 @@
 """The probes of memory, matrices and the link: the work that is timed is the right work, and figures follow from it."""
 
-import threading
-
-import numpy as np
 import pytest
 import torch
 
-from offload_lab import kernels
+from offload_lab.engine_bytes import engine_bytes
+from offload_lab.models import ModelSpec
+from offload_lab.policy import OffloadPolicy
 from offload_lab.probes import accelerator as link
 from offload_lab.probes import matrix, timing
 from offload_lab.probes import update as probed
-from offload_lab.probes.update import Update, update_bandwidth
-from offload_lab.update import GRADIENT_ADDRESS, WEIGHT_ADDRESS
+from offload_lab.probes.update import update_bandwidth
 
 
 @pytest.fixture
@@ -39,39 +37,45 @@ def test_work_is_repeated_until_time_is_up_but_often_enough(monkeypatch):
     assert timing.spread([1e9, 3e9]) == "median of 2, 1.00 to 3.00 GB/s"
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_the_update_is_of_every_element_once(threads, monkeypatch):
-    """From m = 0 and v = 0 with a gradient of 1: m = 0.1 and v = 0.001, which a second update would change."""
-    monkeypatch.setattr(probed, "_PARTITION", 1000)
-    update = Update(2500, kernels.choose("auto"), threads)
-    update.run()
-    for part, arguments in zip(update._parts, update._arguments, strict=True):
-        exp_avg, exp_avg_sq = arguments[2], arguments[3]
-        assert exp_avg.size == part.numel
-        np.testing.assert_allclose(exp_avg, 0.1, rtol=1e-6)
-        np.testing.assert_allclose(exp_avg_sq, 0.001, rtol=1e-5)
-    addresses = [int(arguments[0][0, WEIGHT_ADDRESS]) for arguments in update._arguments]
-    assert np.diff(addresses).tolist() == [2000, 2000], "weights of 2 bytes, one partition behind the other"
-    gradients = [int(arguments[0][0, GRADIENT_ADDRESS]) for arguments in update._arguments]
-    assert min(gradients) > max(addresses) + 1000 or max(gradients) + 1000 < min(addresses), "apart from the weights"
-    update.close()
-
-
 def test_bandwidth_by_hand(two_seconds_each):
-    """26 bytes for each of 1,000 elements in two seconds."""
-    figure = update_bandwidth(1000, 1.0, kernels.choose("auto"), 2)
-    assert figure.value == 13_000 and figure.source == "measured"
-    assert "1,000 bfloat16 parameters, 26 bytes each, 2 threads, numba" in figure.note
+    """28 bytes for each of the elements in two seconds; two tensors, of which one is not whole."""
+    elements = (4 << 20) + 1000
+    figure = update_bandwidth(elements, 1.0)
+    assert figure.value == 14 * elements and figure.source == "measured"
+    assert f"{elements:,} bfloat16 parameters in RAM, 28 bytes each, {torch.get_num_threads()} threads, numba" in figure.note
 
 
-def test_an_error_of_one_thread_is_raised_and_none_goes_on():
-    def failing(*arguments):
-        raise ZeroDivisionError("of the kernel")
+def test_the_bytes_that_a_step_moves_are_those_of_the_plan():
+    counted = engine_bytes(ModelSpec.sized(1_000_000), "bfloat16", OffloadPolicy(partition_size=1 << 20))
+    assert counted.dram == pytest.approx(probed.BYTES_MOVED * 1_000_000, rel=0.01)
 
-    kernel = kernels.Kernel("broken", failing, failing)
-    with pytest.raises(ZeroDivisionError, match="of the kernel"):
-        update_bandwidth(10_000, 1.0, kernel, 3)
-    assert not [thread for thread in threading.enumerate() if thread.name == "offload measure"]
+
+def test_what_a_step_takes_beside_its_bytes_by_hand(monkeypatch, tmp_path):
+    """A step of one tensor takes 2 s, one of 256 takes 512: 2 s for each tensor more."""
+    seen = []
+
+    def repeat(work, seconds, least=3):
+        work()
+        (group,) = work.__self__.param_groups
+        seen.append([parameter.numel() for parameter in group["params"]])
+        return [2.0 * len(group["params"])] * 3
+
+    monkeypatch.setattr(probed, "repeat", repeat)
+    step, tensor = probed.step_seconds(1.0)
+    assert step.value == 2 and tensor.value == 2 and seen == [[16], [16] * 256]
+    published = probed.publish_seconds(tmp_path, 1.0)
+    assert published.value == 2 and "on disk" in published.note and list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupted_step_on_disk_leaves_nothing(monkeypatch, tmp_path):
+    def interrupted(work, seconds, least=3):
+        work()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(probed, "repeat", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        probed.publish_seconds(tmp_path, 1.0)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_matrix_throughput_by_hand(two_seconds_each):

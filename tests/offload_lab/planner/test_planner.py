@@ -11,6 +11,7 @@ from offload_lab import ModelSpec, catalogue, plan
 from offload_lab.comparing import compare, table
 from offload_lab.given_machine import changed, machine
 from offload_lab.hardware import Figure, Hardware
+from offload_lab.known_models import spec
 from offload_lab.placing import RUNTIME, pinned
 from offload_lab.plan import PHASES
 
@@ -110,7 +111,8 @@ ROUND = Hardware(
 
 def test_the_seconds_of_a_step_by_hand():
     """10^9 bfloat16 parameters, all state on disk: 10 GB are read and 12 written, 20 of these together at 1.5 GB/s and 2 at 1;
-    30 bytes a parameter go through memory at 28 GB/s; 6 · 10^9 operations a token, and attention's."""
+    30 bytes a parameter go through memory at 28 GB/s, 2 of them, the gradients, before anything else; 6 · 10^9 operations a
+    token, and attention's."""
     n = 10**9
     made = plan(n, ROUND, state="disk", ram_budget="300MiB", sequence=100, batch=10, utilisation=0.5, run_tokens=2_500_000)
     time, shape = made.time, ModelSpec.sized(n).architecture
@@ -121,12 +123,41 @@ def test_the_seconds_of_a_step_by_hand():
     compute = 1000 * (6 * n + 12 * shape.layers * shape.width * 100) / 0.5e12
     assert time.lanes["compute"] == pytest.approx(compute)
     assert time.one_after_another == pytest.approx(sum(time.lanes.values()))
-    assert time.pipelined == pytest.approx(compute + time.lanes["disk"])
+    assert time.pipelined == pytest.approx(compute + 2 * n / 28e9 + time.lanes["disk"])
     assert time.overlapped == pytest.approx(max(compute + time.lanes["dram"], time.lanes["disk"]))
     assert time.tokens == 1000 and time.tokens_to_hide == pytest.approx(1000 * time.lanes["disk"] / compute, abs=1)
     assert time.wear == pytest.approx(1000 * time.disk_written / (100 * TB))
     assert time.steps == 2500 and time.run_hours == pytest.approx(2500 * made.seconds_per_step / 3600)
     assert time.run_cost == made.targets.cost == pytest.approx(2.0 * time.run_hours)
+
+
+def test_what_is_written_beyond_what_is_read_goes_no_faster_than_both_together():
+    quick = replace(ROUND, disk_write=Figure(8e9, "assumed"))
+    time = plan(10**9, quick, state="disk", ram_budget="7GB", sequence=16).time
+    assert time.disk_written > 2 * time.disk_read > 0
+    assert time.lanes["disk"] == pytest.approx((time.disk_read + time.disk_written) / 1.5e9)
+    only_writes = plan(10**9, quick, state="disk", ram_budget="20GB", sequence=16).time
+    assert only_writes.disk_read == 0 and only_writes.lanes["disk"] == pytest.approx(only_writes.disk_written / 8e9)
+
+
+def test_what_a_step_takes_beside_its_bytes():
+    """3 s a step, 5 s a tensor, and 7 s wherever it is made durable: each step, every fourth, never."""
+    told = {"step_seconds": 3.0, "tensor_seconds": 5.0, "publish_seconds": 7.0}
+    slow = replace(ROUND, **{name: Figure(value, "assumed") for name, value in told.items()})
+    tensors = sum(weight.numel > 0 and weight.trainable for weight in spec("gpt2").each())
+    for durability, published in (("step", 1), (4, 0.25), ("checkpoint", 0)):
+        without, made = (plan("gpt2", one, state="disk", durability=durability, sequence=16).time for one in (ROUND, slow))
+        assert made.fixed == pytest.approx(3 + 5 * tensors + 7 * published) and without.fixed == 0
+        for name in ("one_after_another", "pipelined", "overlapped"):
+            assert getattr(made, name) - getattr(without, name) == pytest.approx(made.fixed)
+    there = replace(machine(ram=64 * GIB, gpu_memory=64 * GIB), **{name: getattr(slow, name) for name in told})
+    assert plan("gpt2", there, state="gpu", sequence=16).time.fixed == 0, "torch's own update is not measured by these"
+
+
+def test_a_step_that_is_made_durable_every_fourth_time_counts_its_share():
+    """12 bytes of each parameter are written by one step of four, and by the other three what was read."""
+    time = plan(10**9, ROUND, state="disk", ram_budget="300MiB", durability=4, sequence=16).time
+    assert time.disk_written == pytest.approx((12 * 10**9 + 3 * time.disk_read) / 4, rel=1e-3)
 
 
 def test_a_full_duplex_disk_reads_while_it_writes():
@@ -161,7 +192,8 @@ def test_the_disk_waits_while_what_stays_in_ram_is_updated():
     ahead = 4 * 10 * (4 << 20) / 2e9  # four buffers of 4 Mi elements, 10 bytes each
     both = 10 * 10**9 * (1 - share)
     assert time.lanes["disk"] == pytest.approx(2 * both / 1.5e9, rel=1e-3)
-    assert time.pipelined - time.lanes["compute"] == pytest.approx(time.lanes["disk"] + update - ahead, rel=1e-3)
+    first = 2 * 10**9 / 28e9  # gradients are looked through
+    assert time.pipelined - time.lanes["compute"] == pytest.approx(time.lanes["disk"] + update - ahead + first, rel=1e-3)
 
 
 def test_a_slow_update_waits_for_the_first_read_and_is_followed_by_the_last_write():
