@@ -19,8 +19,10 @@ from dataclasses import dataclass
 
 from quizzes.lint import secrets
 from quizzes.question import Question
+from quizzes.shape import values_of
 
 SHORTEST = 16  # characters; a shorter text ("16", "the gradients") is in anything by chance
+_SHORTEST_NUMBER = 9  # digits; "16000000000" is in nothing by chance
 _DEEPEST, _LARGEST = 12, 1 << 28
 _BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{24,}(?:\\?[\r\n]+[A-Za-z0-9+/_-]{4,})*={0,2}")
 _HEX = re.compile(rb"(?:[0-9a-fA-F]{2}){16,}")
@@ -49,7 +51,21 @@ def private(graded: Iterable[Question], public: str = "") -> dict[str, str]:
         found[question.id] = f"id of graded question {question.id}"
         for text in secrets(question):
             found[" ".join(text.split())] = f"text of the key of {question.id}"
-    return {text: what for text, what in found.items() if (len(text) >= SHORTEST or "id of" in what) and text not in public}
+        for value in values_of(question):
+            # With variants there is no value before the draw; its formula is the secret then.
+            number = value.formula or (str(value.number()) if not value.open_names() else "")
+            if len(number) >= _SHORTEST_NUMBER:
+                found[number] = f"value of the key of {question.id}"
+    short = ("id of", "value of")
+    return {
+        text: what for text, what in found.items() if (len(text) >= SHORTEST or what.startswith(short)) and text not in public
+    }
+
+
+def flags() -> dict[str, str]:
+    """What says of a choice that it is right; looked for in what is handed out, where no choice may say so."""
+    written = ('"correct": true', '"correct":true', '"correct": false', '"correct":false', "correct: true", "'correct': True")
+    return {text: "a choice's flag" for text in written}
 
 
 def encodings(text: str) -> dict[str, bytes]:

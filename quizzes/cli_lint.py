@@ -37,7 +37,7 @@ def canary(
     file: Annotated[list[Path] | None, typer.Argument(help="Look into these instead of building what ships.")] = None,
 ) -> None:
     """Build everything that ships, unpack it, and look for the keys. Exits 1 where one shows, 2 where it cannot be told."""
-    from quizzes.canary import CanaryError, private, search
+    from quizzes.canary import CanaryError, flags, private, search
 
     try:
         graded = every(KEYS)
@@ -48,7 +48,7 @@ def canary(
         with tempfile.TemporaryDirectory() as folder:
             shipped = file or _build(Path(folder))
             # The id of a graded question names its cell in the notebook that is handed out.
-            handed = {text: what for text, what in texts.items() if not what.startswith("id of")}
+            handed = {text: what for text, what in texts.items() if not what.startswith("id of")} | flags()
             leaks = [
                 leak
                 for path in shipped

@@ -8,11 +8,13 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from quizzes.formula import FormulaError, exact
 from quizzes.question import Bank, Question, misconceptions
 
 _ALL = re.compile(r"\b(all|both|none|neither|any) of (the above|them|these|those)\b|\ball the above\b", re.I)
 _PLACES = 6  # so many one-choice questions of a file are needed before "always in one place" means anything
 _LONGER = 1.25
+_WIDEST = 100
 
 
 def check(banks: Mapping[Path, Bank], catalogues: Mapping[str, set[str]] | None = None) -> list[str]:
@@ -47,10 +49,22 @@ def check_question(question: Question) -> list[str]:
         found.append("the ids of the steps sort in the right order and give it away; rename them")
     if question.variants and max(map(len, question.variants.values())) < 2:
         found.append("variants: with one value each there is nothing to vary")
+    found += [f"variants.{name}: {said}" for name, values in question.variants.items() if (said := _too_wide(values))]
     public = json.dumps(question.public(), ensure_ascii=False, default=str)
     hidden = [text for text in secrets(question) if len(text) > 30 and text in public]
     found += [f"{text[:60]!r} belongs to the key and is public" for text in hidden]
     return found
+
+
+def _too_wide(values: Iterable[int | float | str]) -> str:
+    """Every draw takes the same formula, so that draws differ in difficulty by the size of their numbers alone."""
+    try:
+        sizes = [abs(exact(value)) for value in values]
+    except FormulaError:
+        return ""  # words, a dtype
+    if any(sizes) and (not all(sizes) or max(sizes) > _WIDEST * min(sizes)):
+        return f"the largest is more than {_WIDEST} times the smallest (or one is 0), which is not the same difficulty"
+    return ""
 
 
 def _places(questions: Iterable[Question]) -> list[str]:
@@ -71,7 +85,7 @@ def strings(question: Question) -> list[str]:
 
 
 def secrets(question: Question) -> list[str]:
-    """The private texts of a question with its key: explanations, hints, accepted answers. Short ones are the caller's matter."""
+    """The private texts of a question with its key: explanations, hints, accepted answers. Short ones too."""
     parts = (*question.choices, *question.traps, *question.wrong, *question.mistakes, *question.pairs)
     found = [question.explanation, *question.hints, *question.accepted, *(part.explanation for part in parts)]
     return [text for text in dict.fromkeys(found) if text]

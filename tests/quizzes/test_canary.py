@@ -10,7 +10,7 @@ import zipfile
 import pytest
 from typer.testing import CliRunner
 
-from quizzes.canary import search
+from quizzes.canary import flags, private, search
 from quizzes.cli import app
 from quizzes.lint import check_question
 from quizzes.question import Question, graded
@@ -88,3 +88,17 @@ def test_lint_finds_what_gives_an_answer_away():
     steps = [{"id": name, "text": name} for name in "abc"]
     order = {"id": "t", "name": "q1", "kind": "order", "prompt": "?", "steps": steps, "explanation": "so"}
     assert "give it away" in check_question(Question.model_validate(order))[0]
+
+
+@pytest.mark.parametrize("values, well", [([1, 2, 100], True), ([1, 101], False), ([0, 5], False), (["1e9", "3e9"], True)])
+def test_lint_bounds_the_difficulty_of_variants(values, well):
+    fields = {"id": "t", "name": "q1", "kind": "number", "prompt": "{n}?", "unit": "count", "explanation": "so"}
+    question = Question.model_validate(fields | {"value": {"formula": "n * 2"}, "variants": {"n": values}})
+    assert (check_question(question) == []) == well
+
+
+def test_flags_and_values_of_the_key_are_private():
+    texts = private(graded("01").questions)
+    assert "48000000000" in texts and "g01-sixteen" in texts  # 8 bytes for each of 6 billion parameters
+    planted = base64.b64encode(b'"choices": [{"id": "a", "correct": true}] and more of it')
+    assert search("quiz-01.ipynb", planted, flags())
