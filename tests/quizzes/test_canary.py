@@ -10,7 +10,7 @@ import zipfile
 import pytest
 from typer.testing import CliRunner
 
-from quizzes.canary import flags, private, search
+from quizzes.canary import encodings, flags, private, search
 from quizzes.cli import app
 from quizzes.lint import check_question
 from quizzes.question import Question, graded
@@ -102,3 +102,11 @@ def test_flags_and_values_of_the_key_are_private():
     assert "48000000000" in texts and "g01-sixteen" in texts  # 8 bytes for each of 6 billion parameters
     planted = base64.b64encode(b'"choices": [{"id": "a", "correct": true}] and more of it')
     assert search("quiz-01.ipynb", planted, flags())
+
+
+@pytest.mark.parametrize("before", range(3))
+@pytest.mark.parametrize("after", range(3))
+@pytest.mark.parametrize("text", [SECRET, SECRET + "x", SECRET + "xy"])
+def test_every_alignment_of_base64_is_looked_for_undecoded(before, after, text):
+    coded = base64.b64encode(b"?" * before + text.encode() + b"!" * after)
+    assert any(form in coded for how, form in encodings(text).items() if how.startswith("base64"))
