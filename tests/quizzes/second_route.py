@@ -1,7 +1,7 @@
 """Every number of the question bank a second time, by a route that shares nothing with the formula in the bank.
 
-Bytes come from the engine's own records (`partition.py`), its predictions (`state_bytes.py`, `planner.py`) and files, times from
-the simulator, hits from the cache, rounding from torch, and money is counted step by step in fractions.
+Bytes come from the engine's own records (`partition.py`), its predictions (`state_bytes.py`, `planner.py`), times from the
+simulator, hits from the cache, rounding from torch, and money is counted step by step in fractions.
 """
 
 from __future__ import annotations
