@@ -146,11 +146,7 @@ def test_whole_numbers_are_read_exactly(number, unit):
             r"l01-sixteen, choices\.a\.misconception",
         ),
         ("misconception: one-moment", "misconception: unheard-of", r"question l01-sixteen: misconception 'unheard-of'"),
-        (
-            "dtype: bfloat16}\n    tolerance",
-            "dtype: int3}\n    tolerance",
-            r"question l01-gigabytes, value: dtype: one of float32",
-        ),
+        ("dtype: bfloat16}\n    tolerance", "dtype: int3}\n    tolerance", r"question l01-gigabytes, value: dtype: one of float32"),
         ("name: q2", "name: q1", r"same name"),
         ("questions:", "questions: [", r"cannot be read"),
     ],
