@@ -7,6 +7,7 @@ from itertools import combinations, product
 
 import pytest
 
+from quizzes.lint import check
 from quizzes.question import BANK, KEYS, every, misconceptions
 from tests.quizzes.second_route import ROUTES
 
@@ -123,3 +124,7 @@ def test_no_explanation_or_prompt_is_left_empty():
         if not question.choices and question.kind != "match":
             assert question.explanation
         assert question.reread
+
+
+def test_lint_finds_nothing():
+    assert check(BANKS) == []
