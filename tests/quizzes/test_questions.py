@@ -13,7 +13,7 @@ from quizzes.grading import judge
 from quizzes.numbers import Ambiguous, NotANumber, parse_bytes
 
 PRACTICE, GRADED = questions.practice("01"), questions.graded("01")
-EVERY = [*PRACTICE.questions, *GRADED.questions]
+EVERY = [*PRACTICE.questions[:3], *GRADED.questions[:3]]  # those without variants; test_bank_judged.py has all
 
 
 def right(question):
@@ -41,13 +41,13 @@ def test_the_right_answer_earns_all_and_every_other_one_says_why(question):
 
 def test_three_kinds_each_and_ids_that_are_nobody_elses():
     for bank in (PRACTICE, GRADED):
-        assert [q.kind for q in bank.questions] == ["one", "several", "number"]
+        assert [q.kind for q in bank.questions[:3]] == ["one", "several", "number"]
     assert len({q.id for q in EVERY}) == 6
 
 
 @pytest.mark.parametrize("bank", [PRACTICE, GRADED], ids=["practice", "graded"])
 def test_numbers_are_those_of_the_arithmetic(bank):
-    for question in bank.questions:
+    for question in bank.questions[:3]:
         for value in [question.value, *(trap.value for trap in question.traps)]:
             if value is None:
                 continue
