@@ -162,7 +162,7 @@ def _where(content: Any, error: ValidationError) -> str:
 
 
 def _check_ids(banks: Iterable[tuple[Path, Bank]]) -> None:
-    seen: dict[str, Path] = Field(default_factory=dict)
+    seen: dict[str, Path] = {}
     for path, bank in banks:
         for question in bank.questions:
             if question.id in seen:
