@@ -31,6 +31,8 @@ class Record:
     lesson: str
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     pending: dict[str, dict[str, Any]] = field(default_factory=dict)
+    learner: str = ""
+    """A random name that seeds the variants of practice; says nothing of the person."""
 
     def put(self, question: str, answer: Any, share: float, **more: Any) -> None:
         """Keep an answer; `more` are the optional fields, of which None and empty ones are left out."""
@@ -39,7 +41,8 @@ class Record:
 
     def to_json(self) -> dict[str, Any]:
         content = {"version": VERSION, "lesson": self.lesson, "answers": self.answers}
-        return content | ({"pending": self.pending} if self.pending else {})
+        more = {"learner": self.learner, "pending": self.pending}
+        return content | {name: value for name, value in more.items() if value}
 
 
 def read_records(path: str | os.PathLike[str], lesson: str, notes: list[str] | None = None) -> list[Record]:
@@ -97,7 +100,9 @@ def _record(content: Any, lesson: str, notes: list[str]) -> Record | None:
         notes.append(f"The recorded answer to {', '.join(bad)} is damaged or was edited, and was left out; answer again.")
     kept = {name: dict(entry) for name, entry in answers.items() if name not in bad}
     open_ = pending if isinstance(pending, dict) else {}
-    return Record(lesson, kept, {name: dict(more) for name, more in open_.items() if _is_more(more)})
+    learner = content.get("learner")
+    kept_open = {name: dict(more) for name, more in open_.items() if _is_more(more)}
+    return Record(lesson, kept, kept_open, learner if isinstance(learner, str) else "")
 
 
 def _is_number(value: Any, low: float, high: float) -> bool:
@@ -129,6 +134,7 @@ def merge(lesson: str, records: Iterable[Record]) -> tuple[Record, list[str]]:
     """One record of several, the newest answer to each question, and the questions on which they differ."""
     merged, conflicts = Record(lesson), []
     for record in records:
+        merged.learner = merged.learner or record.learner
         for question, entry in record.answers.items():
             held = merged.answers.get(question)
             if held is not None and held["answer"] != entry["answer"] and question not in conflicts:

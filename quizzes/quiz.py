@@ -14,6 +14,7 @@ from quizzes.grading import Verdict, judge
 from quizzes.progress import Progress, ProgressError
 from quizzes.question import Question, misconceptions, practice
 from quizzes.repetition import due
+from quizzes.variants import VariantError, draw, redraw
 
 _open: dict[str, Quiz] = {}
 LOCALES = ("en", "fr", "ko")
@@ -29,18 +30,21 @@ class Quiz:
     def __new__(cls, lesson: str, locale: str | None = None) -> Quiz:
         if lesson not in _open:
             quiz = super().__new__(cls)
-            quiz._begin(lesson)
+            quiz._begin(lesson, chosen_locale(locale))
             _open[lesson] = quiz  # only once it is whole
-        _open[lesson].locale = chosen_locale(locale)
+        if locale is not None:
+            _open[lesson].locale = chosen_locale(locale)
         return _open[lesson]
 
-    def _begin(self, lesson: str) -> None:
+    def _begin(self, lesson: str, locale: str) -> None:
         self.bank = practice(lesson)
-        self.locale = "en"
+        self.locale = locale
         self.notes: list[str] = []
         self.progress = Progress()
         path = notebook_path()
         self.record, conflicts = merge(lesson, read_records(path, lesson, self.notes) if path is not None else [])
+        self.record.learner = self.record.learner or uuid.uuid4().hex
+        self.bank = self.bank.model_copy(update={"questions": tuple(self._drawn(q) for q in self.bank.questions)})
         names = {question.id: question.name for question in self.bank.questions}
         for question in conflicts:
             said = f"This notebook holds two different answers to {names.get(question, question)}; the newer one was taken."
@@ -48,6 +52,30 @@ class Quiz:
         self.answers = Answers(self)
         self._display = ""
         self._board: Any = None
+
+    def _drawn(self, question: Question) -> Question:
+        """The edition that was answered or is asked; a first one for this learner where there is none."""
+        if not question.variants:
+            return question
+        held = self.record.pending.get(question.id, {}).get("variant")
+        held = held or self.record.answers.get(question.id, {}).get("variant")
+        if held:
+            try:
+                return redraw(question, held, self.locale)
+            except VariantError as error:
+                self.notes.append(f"{error}. Its answer is kept, and the question is asked with new numbers.")
+        return draw(question, self.record.learner, self.record.answers.get(question.id, {}).get("attempt", 0), self.locale)
+
+    def again(self, name: str) -> str:
+        """Ask a question with other numbers. The answer given stays recorded until the new one; show() has the new box."""
+        question = self.bank[name]
+        if not question.variants:
+            return f"{name} has one edition only; answer it again as it stands."
+        (plain,) = (q for q in practice(self.bank.lesson).questions if q.id == question.id)
+        new = draw(plain, self.record.learner, self.record.answers.get(question.id, {}).get("attempt", 0), self.locale)
+        self.bank = self.bank.model_copy(update={"questions": tuple(new if q.id == new.id else q for q in self.bank.questions)})
+        self._keep(new, variant=new.variant)
+        return self._asked(new)
 
     # --- answering ------------------------------------------------------------------------------------------------
 
@@ -139,8 +167,10 @@ class Quiz:
 
     def recorded(self, name: str) -> Any:
         """The answer last given to a question, or None."""
-        entry = self.record.answers.get(self.bank[name].id)
-        return entry["answer"] if entry is not None else None
+        question = self.bank[name]
+        entry = self.record.answers.get(question.id)
+        # An answer to other numbers says nothing of these.
+        return entry["answer"] if entry is not None and entry.get("variant", "") == question.variant else None
 
     @property
     def score(self) -> tuple[float, float]:
