@@ -47,7 +47,7 @@ class Card:
         self.verdict = widgets.HTML()
         self.sure = widgets.Dropdown(
             description=f"How sure are you of {question.name}?",
-            options=[("say or skip", None), ("a guess, 30 %", 30), ("rather sure, 60 %", 60), ("sure, 90 %", 90)],
+            options=[("say or skip", 0), ("a guess, 30 %", 30), ("rather sure, 60 %", 60), ("sure, 90 %", 90)],
             style={"description_width": "initial"},
         )
         buttons = [self.button]
@@ -109,7 +109,7 @@ class Card:
         self.verdict.value = f'<div role="status">{said}</div>'
 
     def _check(self) -> None:
-        if self.sure.value is not None:
+        if self.sure.value:
             self._quiz.sure(self._question.name, self.sure.value)
         self._tell(self._quiz.answer(self._question.name, self.given()))
 
