@@ -17,60 +17,133 @@ from pathlib import Path
 from typing import Any
 
 MIME = "application/vnd.offload-lab.answers+json"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass
 class Record:
-    """Answers of one lesson by question id: {"answer": …, "share": share of the points, "at": ISO time in UTC}."""
+    """Answers of one lesson by question id: {"answer": …, "share": share of the points, "at": ISO time in UTC}, and where
+    there are such: "variant", "hints" (how many were taken), "confidence" (per cent), "attempt" (from 1), "receipt".
+
+    `pending` holds hints and confidence of questions that are not answered yet, so that a restart forgets no cost.
+    """
 
     lesson: str
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    pending: dict[str, dict[str, Any]] = field(default_factory=dict)
+    learner: str = ""
+    """A random name that seeds the variants of practice; says nothing of the person."""
 
-    def put(self, question: str, answer: Any, share: float) -> None:
+    def put(self, question: str, answer: Any, share: float, **more: Any) -> None:
+        """Keep an answer; `more` are the optional fields, of which None and empty ones are left out."""
         now = datetime.now(UTC).isoformat(timespec="microseconds")
-        self.answers[question] = {"answer": answer, "share": share, "at": now}
+        self.answers[question] = {"answer": answer, "share": share, "at": now} | {k: v for k, v in more.items() if v}
 
     def to_json(self) -> dict[str, Any]:
-        return {"version": VERSION, "lesson": self.lesson, "answers": self.answers}
+        content = {"version": VERSION, "lesson": self.lesson, "answers": self.answers}
+        more = {"learner": self.learner, "pending": self.pending}
+        return content | {name: value for name, value in more.items() if value}
 
 
-def read_records(path: str | os.PathLike[str], lesson: str) -> list[Record]:
-    """Every record of `lesson` in a notebook file, in the order of its cells; none if it can't be read."""
+def read_records(path: str | os.PathLike[str], lesson: str, notes: list[str] | None = None) -> list[Record]:
+    """Every record of `lesson` in a notebook file, in the order of its cells; none if it can't be read.
+
+    What could not be read, and what it was, is added to `notes` as sentences. Nothing is raised.
+    """
+    told = notes if notes is not None else []
     try:
         notebook = json.loads(Path(path).read_text(encoding="utf-8"))
         cells = notebook["cells"]
         outputs = [output for cell in cells if isinstance(cell, dict) for output in cell.get("outputs") or []]
+    except FileNotFoundError:
+        return []
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        told.append(f"{path} could not be read as a notebook; no earlier answers were taken from it.")
         return []
     found = []
     for output in outputs:
         data = output.get("data") if isinstance(output, dict) else None
-        content = data.get(MIME) if isinstance(data, dict) else None
-        if isinstance(content, str):
-            try:
-                content = json.loads(content)
-            except ValueError:
-                continue
-        if isinstance(content, dict) and content.get("version") == VERSION and content.get("lesson") == lesson:
-            found.append(Record(lesson, {k: v for k, v in content.get("answers", {}).items() if _is_entry(v)}))
+        if isinstance(data, dict) and MIME in data:
+            record = _record(data[MIME], lesson, told)
+            if record is not None:
+                found.append(record)
     return found
 
 
+def _record(content: Any, lesson: str, notes: list[str]) -> Record | None:
+    """A record of version 1 or 2; None for another lesson's, and, said in `notes`, for what is none."""
+    if isinstance(content, list) and all(isinstance(line, str) for line in content):
+        content = "".join(content)  # nbformat may split text into lines
+    if isinstance(content, str):
+        try:
+            content = json.loads(content)
+        except (ValueError, RecursionError):
+            notes.append("An answer record in this notebook is cut off or damaged; nothing was taken from it.")
+            return None
+    if not isinstance(content, dict) or not isinstance(content.get("lesson"), str):
+        notes.append("An answer record in this notebook is damaged: it names no lesson. Nothing was taken from it.")
+        return None
+    if content["lesson"] != lesson:
+        return None
+    version, answers, pending = content.get("version"), content.get("answers"), content.get("pending", {})
+    if isinstance(version, bool) or version not in (1, VERSION):
+        notes.append(
+            f"An answer record has version {version!r}; this program reads 1 and {VERSION}. Nothing was taken from it."
+        )
+        return None
+    if not isinstance(answers, dict):
+        notes.append("An answer record in this notebook holds no answers; nothing was taken from it.")
+        return None
+    # Version 1 has the same three fields and no others: read, it is version 2.
+    bad = [name for name, entry in answers.items() if not _is_entry(entry)]
+    if bad:
+        notes.append(f"The recorded answer to {', '.join(bad)} is damaged or was edited, and was left out; answer again.")
+    kept = {name: dict(entry) for name, entry in answers.items() if name not in bad}
+    open_ = pending if isinstance(pending, dict) else {}
+    learner = content.get("learner")
+    kept_open = {name: dict(more) for name, more in open_.items() if _is_more(more)}
+    return Record(lesson, kept, kept_open, learner if isinstance(learner, str) else "")
+
+
+def _is_number(value: Any, low: float, high: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
+
+
+def _is_more(more: Any) -> bool:
+    if not isinstance(more, dict):
+        return False
+    whole = all(type(more.get(name, 1)) is int and 0 <= more.get(name, 1) <= 10_000 for name in ("hints", "attempt"))
+    return whole and _is_number(more.get("confidence", 50), 0, 100) and isinstance(more.get("variant", ""), str)
+
+
+def _is_answer(answer: Any) -> bool:
+    """Text, a number, or one level of them in a list or by name: all that any kind of question records."""
+    plain = (str, int, float, type(None))
+    if isinstance(answer, list):
+        return all(isinstance(part, plain) for part in answer)
+    return all(isinstance(p, plain) for p in answer.values()) if isinstance(answer, dict) else isinstance(answer, plain)
+
+
 def _is_entry(entry: Any) -> bool:
-    return isinstance(entry, dict) and isinstance(entry.get("at"), str) and "answer" in entry and "share" in entry
+    if not isinstance(entry, dict) or "answer" not in entry or not isinstance(entry.get("at"), str):
+        return False
+    return _is_answer(entry["answer"]) and _is_number(entry.get("share"), 0, 1) and _is_more(entry)
 
 
 def merge(lesson: str, records: Iterable[Record]) -> tuple[Record, list[str]]:
     """One record of several, the newest answer to each question, and the questions on which they differ."""
     merged, conflicts = Record(lesson), []
     for record in records:
+        merged.learner = merged.learner or record.learner
         for question, entry in record.answers.items():
             held = merged.answers.get(question)
             if held is not None and held["answer"] != entry["answer"] and question not in conflicts:
                 conflicts.append(question)
             if held is None or entry["at"] > held["at"]:
                 merged.answers[question] = dict(entry)
+        for question, more in record.pending.items():
+            held = merged.pending.setdefault(question, dict(more))
+            held["hints"] = max(held.get("hints", 0), more.get("hints", 0))
     return merged, conflicts
 
 

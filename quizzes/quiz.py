@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator, MutableMapping
+from datetime import UTC, datetime
 from typing import Any
 
 from quizzes.answers import MIME, as_html, merge, notebook_path, read_records, shell
+from quizzes.calibration import table
 from quizzes.grading import Verdict, judge
+from quizzes.progress import Progress, ProgressError
 from quizzes.question import Question, misconceptions, practice
+from quizzes.repetition import due
+from quizzes.variants import VariantError, draw, redraw
 
 _open: dict[str, Quiz] = {}
+LOCALES = ("en", "fr", "ko")
 
 
 class Quiz:
@@ -20,18 +27,24 @@ class Quiz:
     the notebook. Raises quizzes.question.BankError for a lesson that has no questions.
     """
 
-    def __new__(cls, lesson: str) -> Quiz:
+    def __new__(cls, lesson: str, locale: str | None = None) -> Quiz:
         if lesson not in _open:
             quiz = super().__new__(cls)
-            quiz._begin(lesson)
+            quiz._begin(lesson, chosen_locale(locale))
             _open[lesson] = quiz  # only once it is whole
+        if locale is not None:
+            _open[lesson].locale = chosen_locale(locale)
         return _open[lesson]
 
-    def _begin(self, lesson: str) -> None:
+    def _begin(self, lesson: str, locale: str) -> None:
         self.bank = practice(lesson)
+        self.locale = locale
         self.notes: list[str] = []
+        self.progress = Progress()
         path = notebook_path()
-        self.record, conflicts = merge(lesson, read_records(path, lesson) if path is not None else [])
+        self.record, conflicts = merge(lesson, read_records(path, lesson, self.notes) if path is not None else [])
+        self.record.learner = self.record.learner or uuid.uuid4().hex
+        self.bank = self.bank.model_copy(update={"questions": tuple(self._drawn(q) for q in self.bank.questions)})
         names = {question.id: question.name for question in self.bank.questions}
         for question in conflicts:
             said = f"This notebook holds two different answers to {names.get(question, question)}; the newer one was taken."
@@ -40,26 +53,130 @@ class Quiz:
         self._display = ""
         self._board: Any = None
 
+    def _drawn(self, question: Question) -> Question:
+        """The edition that was answered or is asked; a first one for this learner where there is none."""
+        if not question.variants:
+            return question
+        held = self.record.pending.get(question.id, {}).get("variant")
+        held = held or self.record.answers.get(question.id, {}).get("variant")
+        if held:
+            try:
+                return redraw(question, held, self.locale)
+            except VariantError as error:
+                self.notes.append(f"{error}. Its answer is kept, and the question is asked with new numbers.")
+        return draw(question, self.record.learner, self.record.answers.get(question.id, {}).get("attempt", 0), self.locale)
+
+    def again(self, name: str) -> str:
+        """Ask a question with other numbers. The answer given stays recorded until the new one; show() has the new box."""
+        question = self.bank[name]
+        if not question.variants:
+            return f"{name} has one edition only; answer it again as it stands."
+        (plain,) = (q for q in practice(self.bank.lesson).questions if q.id == question.id)
+        new = draw(plain, self.record.learner, self.record.answers.get(question.id, {}).get("attempt", 0), self.locale)
+        self.bank = self.bank.model_copy(update={"questions": tuple(new if q.id == new.id else q for q in self.bank.questions)})
+        self._keep(new, variant=new.variant)
+        return self._asked(new)
+
     # --- answering ------------------------------------------------------------------------------------------------
 
     def answer(self, name: str, answer: Any) -> Verdict:
         """Judge and remember. An answer that is not understood is not remembered, and costs nothing."""
         question = self.bank[name]
-        verdict = judge(question, answer)
+        verdict = judge(question, answer, self.locale)
         if verdict.understood:
-            self.record.put(question.id, verdict.answer, verdict.share)
+            before, more = self.record.answers.get(question.id, {}), self._more(question)
+            share = self._paid(question, verdict.share, more.get("hints", 0))
+            self.record.put(
+                question.id,
+                verdict.answer,
+                share,
+                variant=question.variant,
+                attempt=before.get("attempt", 0) + 1,
+                **{key: more.get(key) for key in ("hints", "confidence")},
+            )
+            self.record.pending.pop(question.id, None)
             self._publish()
+            try:
+                self.progress.note(self.bank.lesson, question.id, self.record.answers[question.id])
+            except ProgressError as error:
+                self.progress.notes.append(str(error))
+            self._say_notes()
         return verdict
+
+    def hint(self, name: str) -> str:
+        """The next hint to a question, and what it costs. Each is paid for once; the last is repeated."""
+        question = self.bank[name]
+        if not question.hints:
+            return f"There is no hint to {name}."
+        more = self._more(question)
+        taken = min(more.get("hints", 0) + 1, len(question.hints))
+        self._keep(question, hints=taken)
+        left = len(question.hints) - taken
+        cost = f"Hint {taken} of {len(question.hints)}; each costs {question.hint_cost:.0%} of the points."
+        return f"{question.hints[taken - 1]}\n{cost} {left} left."
+
+    def sure(self, name: str, percent: float) -> str:
+        """Say how sure you are of the next answer, in per cent from 0 to 100. What is no such number changes nothing."""
+        question = self.bank[name]
+        if isinstance(percent, bool) or not isinstance(percent, int | float) or not 0 <= percent <= 100:
+            return f"Not noted: {percent!r} is not a number from 0 to 100."
+        self._keep(question, confidence=percent)
+        return f"Noted: {percent:g} % sure of {name}. It counts for your next answer."
+
+    def calibration(self, whole_course: bool = False) -> str:
+        """A small table: how sure you said you were, and what share was right; of this quiz or of the whole course."""
+        return table(self._course()["answers"].values() if whole_course else self.record.answers.values())
+
+    def due(self) -> list[str]:
+        """The ids of the questions of the whole course that were missed and come back now, the longest overdue first."""
+        return due(self._course()["cards"], datetime.now(UTC))
+
+    def review(self) -> str:
+        """The questions of this lesson to answer again now, as text."""
+        names, waiting = {q.id: q for q in self.bank.questions}, self.due()
+        mine = [names[one] for one in waiting if one in names]
+        parts = ["Again now:", *(self._asked(question) for question in mine)] if mine else ["Nothing of this lesson is due."]
+        others = len(waiting) - len(mine)
+        return "\n".join(parts + ([f"{others} of other lessons are due."] if others else []))
+
+    def _course(self) -> dict[str, Any]:
+        try:
+            return self.progress.read()
+        except ProgressError as error:
+            self.progress.notes.append(str(error))
+            self._say_notes()
+            return {"answers": {}, "cards": {}}
+
+    def _say_notes(self) -> None:
+        while self.progress.notes:
+            print(self.progress.notes.pop(0))
+
+    def _more(self, question: Question) -> dict[str, Any]:
+        """Hints taken (a second answer does not give them back), and the confidence said since the last answer."""
+        hints = self.record.answers.get(question.id, {}).get("hints", 0)
+        pending = self.record.pending.get(question.id, {})
+        return {**pending, "hints": max(hints, pending.get("hints", 0))}
+
+    def _keep(self, question: Question, **more: Any) -> None:
+        self.record.pending[question.id] = self._more(question) | more
+        self._publish()
+
+    @staticmethod
+    def _paid(question: Question, share: float, hints: int) -> float:
+        return max(0.0, share - hints * question.hint_cost)
 
     def recorded(self, name: str) -> Any:
         """The answer last given to a question, or None."""
-        entry = self.record.answers.get(self.bank[name].id)
-        return entry["answer"] if entry is not None else None
+        question = self.bank[name]
+        entry = self.record.answers.get(question.id)
+        # An answer to other numbers says nothing of these.
+        return entry["answer"] if entry is not None and entry.get("variant", "") == question.variant else None
 
     @property
     def score(self) -> tuple[float, float]:
         """Points reached and points there are."""
-        reached = sum(q.points * judge(q, self.recorded(q.name)).share for q in self.bank.questions)
+        held = [(q, judge(q, self.recorded(q.name), self.locale).share, self._more(q)["hints"]) for q in self.bank.questions]
+        reached = sum(q.points * self._paid(q, share, hints) for q, share, hints in held)
         return reached, sum(q.points for q in self.bank.questions)
 
     # --- showing --------------------------------------------------------------------------------------------------
@@ -68,12 +185,19 @@ class Quiz:
         parts = [f"Quiz: {self.bank.title}"]
         parts += self.notes
         for question in self.bank.questions:
-            parts.append(f"\n{question.name}. {question.prompt}")
-            parts += [f"   {choice.id}) {choice.text}" for choice in question.choices]
-            parts.append(f"   {how_to(question)}")
+            parts.append(f"\n{self._asked(question)}")
             if self.recorded(question.name) is not None:
                 parts.append(f"   You answered {spoken(self.recorded(question.name))}. {self._verdict(question).message}")
         return "\n".join(parts)
+
+    def _asked(self, question: Question) -> str:
+        lines = [f"{question.name}. {question.prompt}"]
+        lines += [f"   {choice.id}) {choice.text}" for choice in question.choices]
+        lines += [f"   {step.id}) {step.text}" for step in question.shown_steps()]
+        lines += [f"   {pair.id}) {pair.left}" for pair in question.pairs]
+        if question.pairs:
+            lines += [f"      {name}: {text}" for name, text in question.options().items()]
+        return "\n".join([*lines, f"   {how_to(question)}"])
 
     __repr__ = __str__
 
@@ -95,7 +219,7 @@ class Quiz:
         self._publish()
 
     def _verdict(self, question: Question) -> Verdict:
-        return judge(question, self.recorded(question.name))
+        return judge(question, self.recorded(question.name), self.locale)
 
     def _publish(self) -> None:
         """Put the record into the notebook's outputs: a new one for a quiz just shown, else in place of the last."""
@@ -152,12 +276,28 @@ def spoken(answer: Any) -> str:
     """An answer as a person would write it."""
     if answer is None:
         return ""
-    return ", ".join(answer) if isinstance(answer, list) else str(answer)
+    if isinstance(answer, dict):
+        return ", ".join(f"{left}: {right}" for left, right in answer.items())
+    return ", ".join(map(str, answer)) if isinstance(answer, list) else str(answer)
+
+
+def chosen_locale(told: str | None = None) -> str:
+    """The locale told, else OFFLOAD_LAB_LOCALE, else LANG's language where the course has it, else English."""
+    for name in (told, os.environ.get("OFFLOAD_LAB_LOCALE"), os.environ.get("LANG")):
+        if name and name[:2].lower() in LOCALES:
+            return name[:2].lower()
+    return "en"
 
 
 def how_to(question: Question) -> str:
     """How to answer as text."""
-    example = {"one": f'"{question.choices[1].id}"' if question.choices else "", "number": '"12 GB"'}.get(
-        question.kind, '"a, c"'
-    )
+    if question.kind == "order":
+        example = "[" + ", ".join(f'"{step.id}"' for step in question.shown_steps()) + "]"
+    elif question.kind == "match":
+        option = next(iter(question.options()))
+        example = "{" + ", ".join(f'"{pair.id}": "{option}"' for pair in question.pairs) + "}"
+    elif question.kind in ("one", "plot"):
+        example = f'"{question.choices[1].id}"'
+    else:
+        example = {"number": '"12 GB"', "text": '"your words"'}.get(question.kind, '"a, c"')
     return f'To answer as text: answers["{question.name}"] = {example}'

@@ -45,7 +45,19 @@ class Card:
         self.button = widgets.Button(description="Check", tooltip=f"Check your answer to {question.name}")
         self.button.on_click(lambda _: self._check())
         self.verdict = widgets.HTML()
-        self.box = widgets.VBox([prompt, *self.controls, self.button, self.verdict])
+        self.sure = widgets.Dropdown(
+            description=f"How sure are you of {question.name}?",
+            options=[("say or skip", 0), ("a guess, 30 %", 30), ("rather sure, 60 %", 60), ("sure, 90 %", 90)],
+            style={"description_width": "initial"},
+        )
+        buttons = [self.button]
+        if question.hints:
+            self.hint = widgets.Button(
+                description=f"Hint (costs {question.hint_cost:.0%})", tooltip=f"Show the next hint to {question.name}"
+            )
+            self.hint.on_click(lambda _: self._hint())
+            buttons.append(self.hint)
+        self.box = widgets.VBox([prompt, *self.controls, self.sure, widgets.HBox(buttons), self.verdict])
         self.refresh()
 
     def _build(self) -> list[Any]:
@@ -59,15 +71,46 @@ class Card:
                 widgets.Checkbox(description=f"{choice.id}) {choice.text}", indent=False, layout=wide)
                 for choice in question.choices
             ]
+        if question.kind == "plot":
+            options = [(f"{choice.id}) {choice.text}", choice.id) for choice in question.choices]
+            return [widgets.RadioButtons(options=options, index=None, layout=wide)]
+        if question.kind == "order":
+            ranks = [("place", None), *((str(n), n) for n in range(1, len(question.steps) + 1))]
+            return [
+                widgets.Dropdown(description=f"{step.id}) {step.text}", options=ranks, layout=wide, style=style)
+                for step in question.shown_steps()
+            ]
+        if question.kind == "match":
+            rights = [("choose", None), *((f"{name}) {text}", name) for name, text in question.options().items())]
+            return [
+                widgets.Dropdown(description=f"{pair.id}) {pair.left}", options=rights, layout=wide, style=style)
+                for pair in question.pairs
+            ]
+        if question.kind == "text":
+            return [widgets.Text(description="Your answer:", style=style, layout=wide, continuous_update=False)]
         return [widgets.Text(description="Number and unit:", placeholder="12 GB", style=style, continuous_update=False)]
 
     def given(self) -> Any:
         if self._question.kind == "several":
             pairs = zip(self._question.choices, self.controls, strict=True)
             return [choice.id for choice, control in pairs if control.value]
+        if self._question.kind == "order":
+            steps = zip(self._question.shown_steps(), self.controls, strict=True)
+            ranked = sorted((control.value, step.id) for step, control in steps if control.value is not None)
+            # Two in one place, or one left out, is no order yet: what is sent then is not understood, and costs nothing.
+            return [step for _, step in ranked] if len({rank for rank, _ in ranked}) == len(self.controls) else []
+        if self._question.kind == "match":
+            pairs = zip(self._question.pairs, self.controls, strict=True)
+            return {pair.id: control.value for pair, control in pairs if control.value is not None}
         return self.controls[0].value or ""
 
+    def _hint(self) -> None:
+        said = "<br>".join(escape(line) for line in self._quiz.hint(self._question.name).split("\n"))
+        self.verdict.value = f'<div role="status">{said}</div>'
+
     def _check(self) -> None:
+        if self.sure.value:
+            self._quiz.sure(self._question.name, self.sure.value)
         self._tell(self._quiz.answer(self._question.name, self.given()))
 
     def refresh(self) -> None:
@@ -78,9 +121,24 @@ class Card:
         if self._question.kind == "several":
             for choice, control in zip(self._question.choices, self.controls, strict=True):
                 control.value = choice.id in answer
+        elif self._question.kind == "order":
+            for step, control in zip(self._question.shown_steps(), self.controls, strict=True):
+                control.value = answer.index(step.id) + 1 if step.id in answer else None
+        elif self._question.kind == "match":
+            offered = self._question.options()
+            for pair, control in zip(self._question.pairs, self.controls, strict=True):
+                control.value = answer.get(pair.id) if answer.get(pair.id) in offered else None
         else:
-            self.controls[0].value = answer
+            self._set(answer)
         self._tell(self._quiz._verdict(self._question))
+
+    def _set(self, answer: Any) -> None:
+        """A recorded answer may name a choice that an edited file or an older bank had: then nothing is chosen."""
+        control = self.controls[0]
+        if not hasattr(control, "options"):
+            control.value = str(answer)
+        elif answer in [choice.id for choice in self._question.choices]:
+            control.value = answer
 
     def _tell(self, verdict: Verdict) -> None:
         if not verdict.understood:
@@ -88,5 +146,7 @@ class Card:
         else:
             head = "✔ Right" if verdict.correct else f"✘ Not yet ({verdict.share:.0%} of the points)"
         again = [f"Read again: {misconceptions()[idea]['reread']}." for idea in verdict.misconceptions]
+        if verdict.understood and not verdict.correct and not again and self._question.reread:
+            again = [f"Read again: {self._question.reread}."]
         lines = "<br>".join(escape(line) for line in [*verdict.message.split("\n"), *dict.fromkeys(again)])
         self.verdict.value = f'<div role="status"><strong>{head}.</strong><br>{lines}</div>'

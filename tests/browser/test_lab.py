@@ -37,6 +37,12 @@ def lab(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cours à lire")
     source = sorted(build.targets())[0]
     (folder / "lesson.ipynb").write_text(build.build(source), encoding="utf-8")
+    for address, token in serve(tmp_path_factory, folder, "jupyterlab"):
+        yield f"{address}/lab/tree/lesson.ipynb?token={token}", folder
+
+
+def serve(tmp_path_factory, folder, front_end):
+    """Start "jupyterlab" or "notebook" over a folder; yields (address, token) once, and stops it after that."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -48,12 +54,13 @@ def lab(tmp_path_factory):
     (asked / "notification.jupyterlab-settings").write_text('{"fetchNews": "false", "checkForUpdates": false}')
     log = os.open(home / "log", os.O_WRONLY | os.O_CREAT)  # the server's for as long as it lives
     server = subprocess.Popen(
-        [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
+        [sys.executable, "-m", front_end, "--no-browser", "--allow-root", "--ip=127.0.0.1", f"--port={port}",
          f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={folder}"],
         stdout=log, stderr=log, cwd=folder,
         env=os.environ | {"JUPYTER_CONFIG_DIR": str(home / "config"), "JUPYTER_DATA_DIR": str(home / "data"),
                           "JUPYTER_RUNTIME_DIR": str(home / "runtime"), "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
-                          "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces")},
+                          "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+                          "OFFLOAD_LAB_PROGRESS": str(home / "progress.json")},
     )  # fmt: skip
     address = f"http://127.0.0.1:{port}"
     for _ in range(240):
@@ -65,7 +72,7 @@ def lab(tmp_path_factory):
             time.sleep(0.25)
     else:
         pytest.fail("JupyterLab did not start:\n" + (home / "log").read_text()[-2000:])
-    yield f"{address}/lab/tree/lesson.ipynb?token={token}", folder
+    yield address, token
     server.terminate()
     server.wait(timeout=30)
     os.close(log)

@@ -1,0 +1,40 @@
+"""Spaced repetition of what was missed, by FSRS. Pure: cards are dicts of JSON values, the time is given."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from fsrs import Card, Rating, Scheduler
+
+# No fuzz: the same answers give the same dates on every computer.
+_SCHEDULER = Scheduler(enable_fuzzing=False)
+
+
+def after(card: Any, share: float, hints: int, now: datetime) -> dict[str, Any] | None:
+    """The card after an answer that earned `share` of the points in [0, 1] with `hints` taken, at `now` (in UTC).
+
+    None for a question that was never missed: it does not come back. A damaged card is begun again.
+    """
+    held = _card(card)
+    if held is None and share == 1.0:
+        return None
+    if held is None:
+        held = Card(card_id=1, due=now)  # the default id sleeps to be unique; ours are the names of questions
+    rating = Rating.Again if share < 0.5 else Rating.Hard if share < 1 or hints else Rating.Good
+    return dict(_SCHEDULER.review_card(held, rating, now)[0].to_dict())
+
+
+def due(cards: dict[str, Any], now: datetime) -> list[str]:
+    """The ids of the questions to ask again at `now`, the longest overdue first. A damaged card is due."""
+    never = datetime.min.replace(tzinfo=UTC)
+    when = {name: held.due if (held := _card(card)) is not None else never for name, card in cards.items()}
+    return sorted((name for name, moment in when.items() if moment <= now), key=lambda name: (when[name], name))
+
+
+def _card(content: Any) -> Card | None:
+    try:
+        card = Card.from_dict(content)
+        return card if card.due.tzinfo is not None else None
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None

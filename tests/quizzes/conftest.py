@@ -1,0 +1,8 @@
+"""Tests keep their progress in a folder of their own, not in this user's file."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def own_progress(tmp_path_factory, monkeypatch):
+    monkeypatch.setenv("OFFLOAD_LAB_PROGRESS", str(tmp_path_factory.mktemp("progress") / "progress.json"))
