@@ -18,7 +18,7 @@ from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, Limit
 from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 
-from quizzes.nbgrader.judge import JudgeAnswers
+from quizzes.nbgrader.judge import JudgeAnswers, questions_of
 from quizzes.nbgrader.notebook import assignment_name, build, filled, read_answers, write
 from quizzes.nbgrader.roster import is_safe, read_roster
 from quizzes.nbgrader.session import LockedError, one_gradebook, only_grader
@@ -108,6 +108,7 @@ def grade(course: Path, lesson: str, students: Path | None = None, db_url: str |
     roster = read_roster(listed) if students is not None or listed.is_file() else None
     api = _api(course, db_url)
     results = []
+    questions_of.cache_clear()
     try:
         with only_grader(course), one_gradebook(api.coursedir.db_url, COURSE_ID) as gradebook:
             for folder in folders:
@@ -133,7 +134,10 @@ def _one(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SAWarning)  # nbgrader's own, about its own session
         done = api.autograde(assignment_name(bank), student)
-    if not done.get("success"):
+    if done.get("success"):
+        gradebook.keep()
+    else:
+        gradebook.db.rollback()
         told = (done.get("error") or done.get("log", ""))[-400:].strip()
         notes.append(f"nbgrader could not grade it, an earlier score stands: {told}")
     gradebook.db.expire_all()
