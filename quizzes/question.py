@@ -5,104 +5,119 @@ Questions and choices are known by ids that never change; nothing is stored by p
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
-from offload_lab.partition import STATE_BYTES
+from quizzes.parts import Choice, Extra, Figure, Id, Pair, Right, Share, Step, Text, Trap, WrongOrder, WrongText
+from quizzes.shape import complaint, with_options
+from quizzes.values import Strict, Value
 
 BANK = Path(__file__).parent / "bank"
 KEYS = Path(__file__).parent / "keys"
-_ELEMENT = {"float32": 4, "bfloat16": 2, "float16": 2}
+Unit = Literal["bytes", "seconds", "bytes_per_second", "percent", "count", "dollars", "ratio"]
 
 
 class BankError(ValueError):
     """A file of questions can't be used; the message names file, question and field."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class Question(Strict):
+    """One question with its key. `name` is what a learner types in `answers["q1"]`; `tolerance` is a share of the value.
 
+    `variant` and `shown` (choices, steps or options in the order in which this learner sees them) are set by
+    `quizzes.variants.draw`. `several_right` says on purpose that any of the right choices of a one-choice question will do.
+    """
 
-class Value(_Strict):
-    """A number of bytes, computed from the engine's own arithmetic so that quiz and package cannot disagree."""
-
-    source: Literal["weights", "moments", "state", "training"]
-    parameters: int
-    dtype: Literal["float32", "bfloat16", "float16"]
+    id: Id
+    name: Annotated[str, Field(pattern=r"^[A-Za-z]\w{0,30}$")]
+    level: Literal[1, 2, 3] = 1
+    kind: Literal["one", "several", "number", "text", "order", "match", "plot"]
+    prompt: Text
+    points: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 1.0
+    reread: str = ""
+    hints: tuple[Text, ...] = ()
+    hint_cost: Share = 0.25
+    choices: tuple[Choice, ...] = ()
+    several_right: bool = False
+    unit: Unit | None = None
+    value: Value | None = None
+    tolerance: Share = 0.0
+    answers: tuple[Right, ...] = ()
+    explanation: str = ""
+    traps: tuple[Trap, ...] = ()
+    accepted: tuple[Text, ...] = ()
+    wrong: tuple[WrongText, ...] = ()
+    steps: tuple[Step, ...] = ()
+    mistakes: tuple[WrongOrder, ...] = ()
+    pairs: tuple[Pair, ...] = ()
+    extra: tuple[Extra, ...] = ()
+    figure: Figure | None = None
+    variants: dict[str, tuple[int | float | str, ...]] = Field(default_factory=dict)
+    variant: str = ""
+    shown: tuple[str, ...] = ()
 
     @model_validator(mode="before")
     @classmethod
-    def _from(cls, data: Any) -> Any:
-        return {"source" if key == "from" else key: value for key, value in data.items()} if isinstance(data, dict) else data
-
-    def number(self) -> int:
-        element = _ELEMENT[self.dtype]
-        master = 0 if self.dtype == "float32" else 4
-        a_parameter = {
-            "weights": element,
-            "moments": 8,
-            "state": STATE_BYTES[self.dtype],
-            "training": element + element + master + 8,
-        }
-        return a_parameter[self.source] * self.parameters
-
-
-class Choice(_Strict):
-    id: str
-    text: str
-    correct: bool
-    explanation: str
-    misconception: str | None = None
-
-
-class Trap(_Strict):
-    """A wrong number that a known misconception leads to."""
-
-    value: Value
-    explanation: str
-    misconception: str
-
-
-class Question(_Strict):
-    """One question with its key. `name` is what a learner types in `answers["q1"]`; `tolerance` is a share of the value."""
-
-    id: str
-    name: str
-    kind: Literal["one", "several", "number"]
-    prompt: str
-    points: float = 1.0
-    choices: tuple[Choice, ...] = ()
-    unit: Literal["bytes"] | None = None
-    value: Value | None = None
-    tolerance: float = 0.0
-    explanation: str = ""
-    traps: tuple[Trap, ...] = ()
+    def _number_the_options(cls, data: Any) -> Any:
+        return with_options(data) if isinstance(data, dict) else data
 
     @model_validator(mode="after")
     def _is_whole(self) -> Question:
-        ids = [choice.id for choice in self.choices]
-        right = sum(choice.correct for choice in self.choices)
-        if len(ids) != len(set(ids)):
-            raise ValueError("choices: two have the same id")
-        if self.kind == "number":
-            if self.value is None or self.choices:
-                raise ValueError("value: a number question has a value and no choices")
-        elif len(ids) < 2 or (right != 1 if self.kind == "one" else right < 1):
-            raise ValueError("choices: at least two are needed, one of them right (several: at least one)")
-        for choice in self.choices:
-            if not choice.correct and choice.misconception is None:
-                raise ValueError(f"choices.{choice.id}.misconception: every wrong choice names one")
+        said = complaint(self)
+        if said:
+            raise ValueError(said)
         return self
 
+    @property
+    def right(self) -> tuple[Right, ...]:
+        """The right numbers of a number question."""
+        first = (Right(value=self.value, tolerance=self.tolerance),) if self.value is not None else ()
+        return first + self.answers
 
-class Bank(_Strict):
+    @property
+    def misconceptions(self) -> tuple[str, ...]:
+        """Every misconception that an answer may be told."""
+        parts = (*self.choices, *self.traps, *self.wrong, *self.mistakes, *self.pairs)
+        return tuple(dict.fromkeys(part.misconception for part in parts if part.misconception))
+
+    def options(self) -> dict[str, str]:
+        """The right sides offered by a match question: number -> text, in the order shown."""
+        found = {pair.option: pair.right for pair in self.pairs} | {part.option: part.text for part in self.extra}
+        return {name: found[name] for name in self.shown or sorted(found, key=int)}
+
+    def shown_steps(self) -> tuple[Step, ...]:
+        """The steps of an order question as the learner sees them, which is never a hint at the right order."""
+        order = self.shown or sorted(step.id for step in self.steps)
+        return tuple(step for name in order for step in self.steps if step.id == name)
+
+    def public(self) -> dict[str, Any]:
+        """What a learner may see: nothing of the key, no hint before it is paid for, nothing in the order of the key."""
+        found: dict[str, Any] = {
+            name: getattr(self, name)
+            for name in ("id", "name", "level", "kind", "prompt", "points", "reread", "hint_cost", "unit", "variant")
+        }
+        found["hints"] = len(self.hints)
+        found["choices"] = [
+            {"id": choice.id, "text": choice.text, "stays_last": choice.stays_last, "exclusive": choice.exclusive}
+            for choice in self.choices
+        ]
+        found["steps"] = [{"id": step.id, "text": step.text} for step in self.shown_steps()]
+        found["pairs"] = [{"id": pair.id, "left": pair.left} for pair in self.pairs]
+        found["options"] = [{"id": name, "text": text} for name, text in self.options().items()] if self.pairs else []
+        found["figure"] = self.figure.model_dump() if self.figure is not None else None
+        return found
+
+
+class Bank(Strict):
     """The questions of one lesson."""
 
-    lesson: str
-    title: str
+    lesson: Annotated[str, Field(pattern=r"^\d{2}$")]
+    title: Text
     questions: tuple[Question, ...]
 
     def __getitem__(self, name: str) -> Question:
@@ -122,13 +137,15 @@ def load(path: Path) -> Bank:
     except ValidationError as error:
         raise BankError(f"{path.name}: {_where(content, error)}") from None
     names = [question.name for question in bank.questions]
-    if len(names) != len(set(names)):
-        raise BankError(f"{path.name}: two questions have the same name")
-    known = yaml.safe_load((BANK / "misconceptions.yaml").read_text(encoding="utf-8"))
+    for name in names:
+        if names.count(name) > 1:
+            raise BankError(f"{path.name}, name: two questions have the same name {name!r}")
+    _check_ids([(path, bank)])
+    known = misconceptions()
     for question in bank.questions:
-        for part in (*question.choices, *question.traps):
-            if part.misconception is not None and part.misconception not in known:
-                raise BankError(f"{path.name}, question {question.id}: misconception {part.misconception!r} is not in the list")
+        for idea in question.misconceptions:
+            if idea not in known:
+                raise BankError(f"{path.name}, question {question.id}: misconception {idea!r} is not in the list")
     return bank
 
 
@@ -144,6 +161,23 @@ def _where(content: Any, error: ValidationError) -> str:
     return f"{name}{field + ': ' if field else ''}{first['msg'].removeprefix('Value error, ')}"
 
 
+def _check_ids(banks: Iterable[tuple[Path, Bank]]) -> None:
+    seen: dict[str, Path] = {}
+    for path, bank in banks:
+        for question in bank.questions:
+            if question.id in seen:
+                raise BankError(f"{path.name}, question {question.id}, id: {seen[question.id].name} has the same id")
+            seen[question.id] = path
+
+
+def every(*folders: Path) -> dict[Path, Bank]:
+    """All files of the bank and the keys (or of `folders`). Raises BankError for a bad one or an id that is there twice."""
+    paths = [path for folder in folders or (BANK, KEYS) for path in sorted(folder.glob("[0-9][0-9]_*.yaml"))]
+    banks = {path: load(path) for path in paths}
+    _check_ids(banks.items())
+    return banks
+
+
 def practice(lesson: str) -> Bank:
     """The open questions of a lesson ("01"). Raises BankError when there are none."""
     return _find(BANK, lesson)
@@ -155,11 +189,13 @@ def graded(lesson: str) -> Bank:
 
 
 def _find(folder: Path, lesson: str) -> Bank:
-    found = sorted(folder.glob(f"{lesson}_*.yaml"))
+    # A lesson may come from a file name or a request; nothing that is a path or a pattern is looked for.
+    found = sorted(folder.glob(f"{lesson}_*.yaml")) if re.fullmatch(r"[0-9]{2}", str(lesson)) else []
     if len(found) != 1:
         raise BankError(f"no questions of lesson {lesson!r} in {folder.name}; the keys stay with the instructor's checkout")
     return load(found[0])
 
 
 def misconceptions() -> dict[str, dict[str, str]]:
+    """Every misconception: id -> {"idea": in the learner's words, "reread": a heading of the lesson}."""
     return yaml.safe_load((BANK / "misconceptions.yaml").read_text(encoding="utf-8"))

@@ -64,7 +64,7 @@ def test_numbers_are_those_of_the_arithmetic(bank):
 
 def test_several_choices_earn_their_stated_share():
     question = PRACTICE["q2"]
-    shares = {"a, b, c": 1, "a b": 2 / 3, "a": 1 / 3, "a, d": 0, "a, b, c, d": 2 / 3, "a, b, c, d, e": 1 / 3, "d, e": 0}
+    shares = {"a, b, c": 1, "a b": 2 / 3, "a": 1 / 3, "a, d": 0, "a, b, c, d": 2 / 3, "a, b, c, d, e": 0, "d, e": 0}
     for answer, share in shares.items():
         assert judge(question, answer).share == pytest.approx(share), answer
 
@@ -117,8 +117,8 @@ def test_numbers_as_people_type_them(text, nbytes):
 @pytest.mark.parametrize("text", ["1,234", "-12,345 MB", "999,000 GB"])
 def test_a_number_that_reads_in_two_ways_is_asked_back(text):
     with pytest.raises(Ambiguous, match="two ways"):
-        parse_bytes(text)
-    assert parse_bytes(text, "fr").denominator >= 1
+        parse_bytes(text, "fr")
+    assert parse_bytes(text).denominator == 1
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_whole_numbers_are_read_exactly(number, unit):
             r"l01-sixteen, choices\.a\.misconception",
         ),
         ("misconception: one-moment", "misconception: unheard-of", r"question l01-sixteen: misconception 'unheard-of'"),
-        ("dtype: bfloat16}\n    tolerance", "dtype: int3}\n    tolerance", r"question l01-gigabytes, value.dtype"),
+        ("dtype: bfloat16}\n    tolerance", "dtype: int3}\n    tolerance", r"l01-gigabytes, value: dtype"),
         ("name: q2", "name: q1", r"same name"),
         ("questions:", "questions: [", r"cannot be read"),
     ],

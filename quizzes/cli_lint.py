@@ -1,0 +1,102 @@
+"""`offload-quiz lint` and `offload-quiz canary`."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quizzes.question import BANK, KEYS, BankError, every
+
+ROOT = Path(__file__).parent.parent
+
+
+def lint() -> None:
+    """Check the quality of the bank. Exit status 1 where something is to do, 2 where a file cannot be used."""
+    from quizzes.lint import check
+
+    try:
+        banks = every()
+    except BankError as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+    found = check(banks, _catalogues())
+    for line in found:
+        typer.echo(line)
+    typer.echo(f"{sum(len(bank.questions) for bank in banks.values())} questions in {len(banks)} files, {len(found)} to do")
+    if found:
+        raise typer.Exit(1)
+
+
+def canary(
+    file: Annotated[list[Path] | None, typer.Argument(help="Look into these instead of building what ships.")] = None,
+) -> None:
+    """Build everything that ships, unpack it, and look for the keys. Exits 1 where one shows, 2 where it cannot be told."""
+    from quizzes.canary import CanaryError, flags, private, search
+
+    try:
+        graded = every(KEYS)
+        if not graded:
+            raise CanaryError("there are no keys here, so that nothing can be looked for; run it in the instructor's checkout")
+        open_bank = " ".join(" ".join(path.read_text(encoding="utf-8").split()) for path in sorted(BANK.glob("*.yaml")))
+        texts = private([question for bank in graded.values() for question in bank.questions], open_bank)
+        with tempfile.TemporaryDirectory() as folder:
+            shipped = file or _build(Path(folder))
+            # The id of a graded question names its cell in the notebook that is handed out.
+            handed = {text: what for text, what in texts.items() if not what.startswith("id of")} | flags()
+            leaks = [
+                leak
+                for path in shipped
+                for leak in search(path.name, path.read_bytes(), handed if path.name.startswith("quiz-") else texts)
+            ]
+    except (BankError, CanaryError, OSError) as error:
+        typer.echo(str(error), err=True)
+        raise typer.Exit(2) from None
+    for leak in leaks:
+        typer.echo(str(leak))
+    typer.echo(f"{len(shipped)} files looked into for {len(texts)} private texts: {len(leaks)} show")
+    if leaks:
+        raise typer.Exit(1)
+
+
+def _build(folder: Path) -> list[Path]:
+    """Wheel, source distribution, the notebooks to hand out, the course's notebooks. Raises CanaryError."""
+    from quizzes.canary import CanaryError
+
+    source = folder / "source"
+    kept = shutil.ignore_patterns(".git", ".venv", "build", "*.egg-info", "__pycache__", "graded", ".*_cache")
+    shutil.copytree(ROOT, source, ignore=kept)
+    for kind in ("wheel", "sdist"):
+        code = f"import setuptools.build_meta as b; b.build_{kind}({str(folder)!r})"
+        done = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True, timeout=600)
+        if done.returncode:
+            raise CanaryError(f"the {kind} could not be built: {done.stderr[-800:]}")
+    from quizzes.nbgrader.course import CourseError, build_assignment
+
+    released = []
+    for path in sorted(KEYS.glob("[0-9][0-9]_*.yaml")):
+        try:
+            released.append(build_assignment(folder / "graded", path.name[:2]))
+        except CourseError as error:
+            raise CanaryError(str(error)) from None
+    return [*folder.glob("*.whl"), *folder.glob("*.tar.gz"), *released, *sorted((ROOT / "course").glob("??/*.ipynb"))]
+
+
+def _catalogues() -> dict[str, set[str]]:
+    from quizzes.say import DOMAIN, LOCALES, _catalogue
+
+    found = {}
+    for path in sorted(LOCALES.glob(f"*/LC_MESSAGES/{DOMAIN}.mo")):
+        held = getattr(_catalogue(path.parent.parent.name), "_catalog", {})
+        found[path.parent.parent.name] = {text for text, said in held.items() if isinstance(text, str) and said}
+    return found
+
+
+def register(app: typer.Typer) -> None:
+    app.command()(lint)
+    app.command()(canary)
