@@ -38,15 +38,24 @@ def grade(
     course: Course = Path("graded"),
     lesson: Lesson = "01",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    students: Annotated[Path | None, typer.Option(help="Class list, CSV with a column id; else COURSE/students.csv.")] = None,
+    db_url: Annotated[str | None, typer.Option(help="Gradebook, for example postgresql://…; else SQLite.")] = None,
+    csv: Annotated[Path | None, typer.Option(help="Also write the scores to this CSV file.")] = None,
 ) -> None:
     """Grade every submission, without running any of it. A bad one is named and does not stop the others."""
     from quizzes.nbgrader.course import CourseError
     from quizzes.nbgrader.course import grade as grade_course
+    from quizzes.nbgrader.export import to_csv
+    from quizzes.nbgrader.roster import RosterError
     from quizzes.question import BankError
 
     try:
-        grades = grade_course(course, lesson)
-    except (CourseError, BankError) as error:
+        grades = grade_course(course, lesson, students, db_url)
+        if csv is not None:
+            csv.write_text(
+                to_csv((r.student, r.score, r.max_score, r.notes) for r in grades.results), encoding="utf-8", newline=""
+            )
+    except (CourseError, BankError, RosterError, OSError) as error:
         raise _stop(error) from None
     if as_json:
         typer.echo(json.dumps(grades.to_json(), ensure_ascii=False))

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
 import warnings
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps import NbGraderAPI
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, LimitOutput, SaveAutoGrades
 from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 
-from quizzes.nbgrader.judge import JudgeAnswers
+from quizzes.nbgrader.judge import JudgeAnswers, questions_of
 from quizzes.nbgrader.notebook import assignment_name, build, filled, read_answers, write
+from quizzes.nbgrader.roster import is_safe, read_roster
+from quizzes.nbgrader.session import LockedError, one_gradebook, only_grader
+from quizzes.nbgrader.times import to_utc
 from quizzes.question import Bank, graded
 
 COURSE_ID = "offload-lab"
@@ -48,7 +52,7 @@ class Grades:
         return {"assignment": self.assignment, "results": [asdict(result) for result in self.results]}
 
 
-def _api(course: Path) -> NbGraderAPI:
+def _api(course: Path, db_url: str | None = None) -> NbGraderAPI:
     # nbgrader calls `alembic` by its bare name; it lies beside the interpreter, also where no environment was activated.
     scripts = str(Path(sys.executable).parent)
     if scripts not in os.environ.get("PATH", "").split(os.pathsep):
@@ -57,7 +61,7 @@ def _api(course: Path) -> NbGraderAPI:
     config.CourseDirectory.root = str(course.resolve())
     config.CourseDirectory.course_id = COURSE_ID
     config.CourseDirectory.submitted_directory = CLEANED
-    config.CourseDirectory.db_url = f"sqlite:///{course.resolve() / 'gradebook.db'}"
+    config.CourseDirectory.db_url = db_url or f"sqlite:///{course.resolve() / 'gradebook.db'}"
     # Without a root of its own nbgrader would look for an exchange folder of the whole machine.
     config.Exchange.root = str(course.resolve() / "exchange")
     config.Autograde.autograde_preprocessors = [
@@ -85,11 +89,13 @@ def build_assignment(course: Path, lesson: str) -> Path:
     return released
 
 
-def grade(course: Path, lesson: str) -> Grades:
+def grade(course: Path, lesson: str, students: Path | None = None, db_url: str | None = None) -> Grades:
     """Grade every submission in `course/submitted/<student>/quiz-<lesson>/` through nbgrader's gradebook.
 
-    Submitted files are only read. What can't be read scores nothing and is named in the student's notes. Raises CourseError
-    where the assignment was never built or nobody has submitted.
+    Submitted files are only read. What can't be read scores nothing and is named in the student's notes. `students` is the
+    class list (CSV with a column id; `course/students.csv` where it exists): who is not on it is not graded, and named.
+    Raises CourseError where the assignment was never built, nobody has submitted or another grader is at work, RosterError
+    for a class list that cannot be read.
     """
     bank = graded(lesson)
     name = assignment_name(bank)
@@ -98,18 +104,44 @@ def grade(course: Path, lesson: str) -> Grades:
     folders = sorted(path for path in (course / "submitted").glob(f"*/{name}") if path.is_dir())
     if not folders:
         raise CourseError(f"nobody has submitted: there is no {course / 'submitted'!s}/<student>/{name}/")
-    api = _api(course)
+    listed = students or course / "students.csv"
+    roster = read_roster(listed) if students is not None or listed.is_file() else None
+    api = _api(course, db_url)
     results = []
-    for folder in folders:
-        student = folder.parent.name
-        notes = _clean(course, bank, student, folder)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SAWarning)  # nbgrader's own, about its own session
-            done = api.autograde(name, student)
-        if not done.get("success"):
-            notes.append(f"nbgrader could not grade it: {(done.get('error') or done.get('log', ''))[-400:].strip()}")
-        results.append(_score(api, name, student, bank, notes))
+    questions_of.cache_clear()
+    try:
+        with only_grader(course), one_gradebook(api.coursedir.db_url, COURSE_ID) as gradebook:
+            for folder in folders:
+                results.append(_one(course, bank, api, gradebook, folder, roster))
+    except LockedError as error:
+        raise CourseError(str(error)) from None
     return Grades(name, results)
+
+
+def _one(
+    course: Path, bank: Bank, api: NbGraderAPI, gradebook: Gradebook, folder: Path, roster: frozenset[str] | None
+) -> Result:
+    """One student, graded or explained."""
+    student = folder.parent.name
+    most = sum(question.points for question in bank.questions)
+    if not is_safe(student):
+        return Result(student, 0.0, most, ["not graded: the folder's name is no student id"])
+    if roster is not None and student not in roster:
+        return Result(student, 0.0, most, ["not graded: this id is not on the class list"])
+    if folder.is_symlink() or folder.parent.is_symlink():
+        return Result(student, 0.0, most, ["not graded: the folder is a link to another place"])
+    notes = _clean(course, bank, student, folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SAWarning)  # nbgrader's own, about its own session
+        done = api.autograde(assignment_name(bank), student)
+    if done.get("success"):
+        gradebook.keep()
+    else:
+        gradebook.db.rollback()
+        told = (done.get("error") or done.get("log", ""))[-400:].strip()
+        notes.append(f"nbgrader could not grade it, an earlier score stands: {told}")
+    gradebook.db.expire_all()
+    return _score(gradebook, assignment_name(bank), student, most, notes)
 
 
 def _clean(course: Path, bank: Bank, student: str, folder: Path) -> list[str]:
@@ -117,12 +149,14 @@ def _clean(course: Path, bank: Bank, student: str, folder: Path) -> list[str]:
     name = assignment_name(bank)
     expected = folder / f"{name}.ipynb"
     notes: list[str] = []
-    if not expected.is_file():
-        others = sorted(path for path in folder.glob("*.ipynb") if path.is_file())
+    if expected.is_symlink():  # it could name any file of the instructor's
+        notes.append(f"{expected.name} is a link and was not read")
+    if not expected.is_file() or expected.is_symlink():
+        others = sorted(path for path in folder.glob("*.ipynb") if path.is_file() and not path.is_symlink())
         if others:
             notes.append(f"{expected.name} is missing; {others[0].name} was read instead")
             expected = others[0]
-    if expected.is_file():
+    if expected.is_file() and not expected.is_symlink():
         answers, more = read_answers(expected, bank.questions)
         notes += more
     else:
@@ -141,23 +175,20 @@ def _timestamp(folder: Path, target: Path) -> list[str]:
     if not source.is_file():
         return []
     try:
-        text = source.read_text(encoding="utf-8").strip()
-        when = datetime.fromisoformat(text.removesuffix(" UTC").replace("Z", "+00:00"))
+        when = to_utc(source.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return ["timestamp.txt cannot be read; the submission counts as on time"]
-    if when.tzinfo is not None:
-        when = when.astimezone(UTC).replace(tzinfo=None)
     (target / "timestamp.txt").write_text(f"{when.isoformat(sep=' ')} UTC", encoding="utf-8")
     return []
 
 
-def _score(api: NbGraderAPI, name: str, student: str, bank: Bank, notes: list[str]) -> Result:
-    from nbgrader.api import MissingEntry
-
-    most = sum(question.points for question in bank.questions)
-    with api.gradebook as gradebook:
-        try:
-            submission = gradebook.find_submission(name, student)
-        except MissingEntry:
-            return Result(student, 0.0, most, notes)
-        return Result(student, float(submission.score), float(submission.max_score), notes)
+def _score(gradebook: Gradebook, name: str, student: str, most: float, notes: list[str]) -> Result:
+    try:
+        submission = gradebook.find_submission(name, student)
+    except MissingEntry:
+        return Result(student, 0.0, most, notes)
+    score = float(submission.score)
+    if not math.isfinite(score) or not 0 <= score <= submission.max_score:
+        notes.append(f"the gradebook says {score} of {submission.max_score}; grade it by hand in formgrader")
+        score = 0.0
+    return Result(student, score, float(submission.max_score), notes)

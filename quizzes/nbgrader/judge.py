@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from nbformat import NotebookNode
@@ -10,7 +11,13 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 
 from quizzes.grading import judge
 from quizzes.nbgrader.notebook import _assignments
-from quizzes.question import graded
+from quizzes.question import Question, graded
+
+
+@lru_cache(maxsize=4)
+def questions_of(lesson: str) -> dict[str, Question]:
+    """Graded questions by id, read once a batch: nbgrader makes a new preprocessor for each notebook."""
+    return {question.id: question for question in graded(lesson).questions}
 
 
 class JudgeAnswers(NbGraderPreprocessor):
@@ -18,7 +25,7 @@ class JudgeAnswers(NbGraderPreprocessor):
 
     def preprocess(self, nb: NotebookNode, resources: dict[str, Any]) -> tuple[NotebookNode, dict[str, Any]]:
         lesson = resources["nbgrader"]["assignment"].removeprefix("quiz-")
-        questions = {question.id: question for question in graded(lesson).questions}
+        questions = questions_of(lesson)
         answers: dict[str, Any] = {}
         for cell in nb.cells:
             if cell.cell_type == "code":
