@@ -210,9 +210,6 @@ level = isolation(accept_none=True)
 asked = "import os\\ndef f(): return [os.getuid() == {os.getuid()}, os.path.exists('/proc')]"
 print(level, run(asked, "f", [[]], level).replies)
 """
-    for parent in (open_folder, *open_folder.parents):
-        if not parent.stat().st_mode & 0o005:
-            parent.chmod(0o755)
     done = subprocess.run(
         [python, "-c", code], user=65534, group=65534, extra_groups=[], capture_output=True, text=True, cwd="/"
     )

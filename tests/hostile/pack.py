@@ -1,5 +1,5 @@
-"""Submissions that try to take points, break the batch or harm the machine. Each is the text of one exercise's cell, or a change
-of the whole notebook. Every bomb is bounded by the jail's own limits, and only ever runs behind it."""
+"""Submissions that try to take points, break the batch or harm the machine. Each is the text of one
+exercise's cell. Every bomb is bounded by the jail's own limits, and only ever runs behind it."""
 
 from __future__ import annotations
 
@@ -43,9 +43,8 @@ builtins.compile = lambda source, *a, **k: old(Strip().visit(ast.parse(source)) 
 """
     + _F
     + "    return None",
-    "always equal": "class Any(int):\n    __eq__ = lambda *a: True\n    __hash__ = None\n    __ne__ = lambda *a: False\n"
-    + _F
-    + "    return Any(7)",
+    "always equal": "class Any(int):\n    __eq__ = lambda *a: True\n"
+    "    __hash__ = None\n    __ne__ = lambda *a: False\n" + _F + "    return Any(7)",
     "always equal through tolist": "class All:\n    tolist = lambda self: self\n" + _F + "    return All()",
     "hidden tests read from disk": "import glob\n"
     + _F
