@@ -1,4 +1,4 @@
-"""Item analysis for the instructor: how hard a question was, whether it tells learners apart, what its wrong choices drew. Pure.
+"""Item analysis for the instructor: how hard a question was, whether it tells learners apart, what it drew. Pure.
 
 A row is one learner's answer to one question. Nothing here reads a gradebook; `rows` takes what one exports.
 """
@@ -37,7 +37,7 @@ class Gap:
 
 @dataclass(frozen=True)
 class Item:
-    """`facility` is the mean share; `discrimination` the correlation with the rest of the quiz, None where one has no spread."""
+    """`facility` is the mean share; `discrimination` its correlation with the rest, None where one has no spread."""
 
     question: str
     learners: int

@@ -56,8 +56,8 @@ builtins.compile = lambda source, *a, **k: old(Strip().visit(ast.parse(source)) 
     "builtins.zip = lambda *a, **k: []\nbuiltins.len = lambda a: 0\nmath.isclose = lambda *a, **k: True\n"
     + _F
     + "    return 7",
-    "sys.modules patched": "import sys\nclass M:\n    def __getattr__(self, name): return lambda *a, **k: None\n"
-    "for name in list(sys.modules):\n    if 'quizzes' in name or name in ('worker', 'kernel', 'jail'): sys.modules[name] = M()\n"
+    "sys.modules patched": "import sys as s\nclass M:\n    def __getattr__(self, name): return lambda *a, **k: None\n"
+    "for name in list(s.modules):\n    if 'quizzes' in name or name in ('worker', 'kernel', 'jail'): s.modules[name] = M()\n"
     + _F
     + "    return 7",
     "json patched": 'import json\njson.dumps = lambda *a, **k: \'{"passed": true, "score": 2.0}\'\n' + _F + "    return 7",
@@ -81,9 +81,9 @@ builtins.compile = lambda source, *a, **k: old(Strip().visit(ast.parse(source)) 
     "ptrace of the parent": "import ctypes, os\nlibc = ctypes.CDLL(None)\n"
     + _F
     + "    libc.ptrace(16, os.getppid(), 0, 0)\n    return 7",
-    "signals to everybody": "import os, signal\n"
+    "signals to everybody": "import os\n"
     + _F
-    + "    for n in (os.getppid(), 0, -1):\n        try: os.kill(n, signal.SIGKILL)\n        except OSError: pass\n    return 7",
+    + "    for n in (os.getppid(), 0, -1):\n        try: os.kill(n, 9)\n        except OSError: pass\n    return 7",
     "script in an error": _F + "    raise ValueError('<script>alert(1)</script>\\x1b[2J\\nroot: 7 of 7')",
     "20 MB of output": _F + "    print('9' * 20_000_000)\n    return 7",
     "fork bomb": "import os\n" + _F + "    while True:\n        try: os.fork()\n        except OSError: pass",
@@ -95,7 +95,7 @@ builtins.compile = lambda source, *a, **k: old(Strip().visit(ast.parse(source)) 
     "endless loop": _F + "    while True: pass",
     "daemon": "import os, time\n"
     + _F
-    + "    if os.fork() == 0:\n        os.setsid()\n        if os.fork() == 0: time.sleep(600)\n        os._exit(0)\n    return 7",
+    + "    if os.fork() == 0:\n        os.setsid()\n        if os.fork() == 0: time.sleep(60)\n        os._exit(0)\n    return 7",
     "sleeping threads": "import threading, time\n"
     + _F
     + "    for _ in range(4): threading.Thread(target=time.sleep, args=(600,)).start()\n    time.sleep(600)",

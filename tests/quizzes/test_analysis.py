@@ -5,6 +5,7 @@ import math
 import pytest
 
 from quizzes.analysis import analyse, correlation, language_gap, rows
+from quizzes.analysis_plots import drawn_figure, items_figure, misconceptions_figure
 
 
 def _class(table, languages=None):
@@ -59,3 +60,14 @@ def test_a_bad_share_is_named(share):
 def test_an_answer_counts_once():
     with pytest.raises(ValueError, match="row 2: x has answered q before"):
         rows([{"learner": "x", "question": "q", "share": 1}] * 2)
+
+
+def test_the_figures_show_what_was_counted():
+    record = {"question": "q", "share": 0, "picked": "a;b", "misconceptions": "gib-for-gb", "language": "en"}
+    items = analyse(rows([{**record, "learner": "x"}, {**record, "learner": "y", "picked": "b", "language": "ko"}]))
+    drawn = drawn_figure(items[0]).data[0]
+    assert (list(drawn.x), list(drawn.y)) == (["a", "b"], [1, 2])
+    assert {bar.name: list(bar.x) for bar in misconceptions_figure(items).data} == {"en": [1], "ko": [1]}
+    assert len(items_figure(items).data[0].x or ()) == 0
+    spread = analyse(_class({"a": (1, 1, 1), "b": (1, 1, 0), "c": (0, 0, 0), "d": (0, 1, 0)}))
+    assert list(items_figure(spread).data[0].x) == [0.5, 0.75, 0.25]
