@@ -95,7 +95,7 @@ builtins.compile = lambda source, *a, **k: old(Strip().visit(ast.parse(source)) 
     "endless loop": _F + "    while True: pass",
     "daemon": "import os, time\n"
     + _F
-    + "    if os.fork() == 0:\n        os.setsid()\n        if not os.fork(): time.sleep(60)\n        os._exit(0)\n    return 7",
+    + "    if os.fork() == 0:\n        os.setsid()\n        if not os.fork(): time.sleep(60)\n        os._exit(1)\n    return",
     "sleeping threads": "import threading, time\n"
     + _F
     + "    for _ in range(4): threading.Thread(target=time.sleep, args=(600,)).start()\n    time.sleep(600)",
