@@ -14,6 +14,11 @@ from quizzes.cli_lint import register as register_lint
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
 app.add_typer(certificate_app, name="certificate")
 register_lint(app)
+from quizzes.cli_exercises import app as exercises_app
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
+app.add_typer(certificate_app, name="certificate")
+app.add_typer(exercises_app, name="exercises")
 
 Course = Annotated[Path, typer.Option(help="The course folder: source, release, submitted, gradebook.db.")]
 Lesson = Annotated[str, typer.Option(help='The number of the lesson, for example "01".')]

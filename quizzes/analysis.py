@@ -1,0 +1,151 @@
+"""Item analysis for the instructor: how hard a question was, whether it tells learners apart, what it drew. Pure.
+
+A row is one learner's answer to one question. Nothing here reads a gradebook; `rows` takes what one exports.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Row:
+    """`share` of the points in [0, 1]; `picked` are choice ids, or one typed text."""
+
+    learner: str
+    question: str
+    share: float
+    picked: tuple[str, ...] = ()
+    misconceptions: tuple[str, ...] = ()
+    language: str = ""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Shares of wholly right answers in two languages. `p` is what `language_gap` gives; `flagged` at p < alpha."""
+
+    first: str
+    second: str
+    facilities: tuple[float, float]
+    p: float
+    flagged: bool
+
+
+@dataclass(frozen=True)
+class Item:
+    """`facility` is the mean share; `discrimination` its correlation with the rest, None where one has no spread."""
+
+    question: str
+    learners: int
+    facility: float
+    discrimination: float | None
+    drew: dict[str, int]
+    misconceptions: dict[str, int]
+    by_language: dict[str, dict[str, int]]
+    gaps: tuple[Gap, ...]
+
+
+def rows(records: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Rows from JSON objects or a CSV's (csv.DictReader): learner, question, share, and picked, misconceptions, language.
+
+    Lists may be text divided by ";". Raises ValueError naming the row where a share is no number in [0, 1], or where a
+    learner answers one question twice.
+    """
+    found: list[Row] = []
+    seen: set[tuple[str, str]] = set()
+    for number, record in enumerate(records, start=1):
+        try:
+            share = float(record["share"])
+            row = Row(
+                str(record["learner"]),
+                str(record["question"]),
+                share,
+                _list(record.get("picked")),
+                _list(record.get("misconceptions")),
+                str(record.get("language") or ""),
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"row {number}: {error}; learner, question and share (a number) are needed") from None
+        if not 0 <= share <= 1:
+            raise ValueError(f"row {number}: share is {share}; it is a number from 0 to 1")
+        if (row.learner, row.question) in seen:
+            raise ValueError(f"row {number}: {row.learner} has answered {row.question} before")
+        seen.add((row.learner, row.question))
+        found.append(row)
+    return found
+
+
+def _list(value: Any) -> tuple[str, ...]:
+    parts = value if isinstance(value, (list, tuple)) else str(value or "").split(";")
+    return tuple(str(part).strip() for part in parts if str(part).strip())
+
+
+def analyse(answers: Sequence[Row], alpha: float = 0.01) -> list[Item]:
+    """One item a question, in the order in which they first come. `alpha` is shared by the pairs of languages (Bonferroni)."""
+    totals: dict[str, float] = defaultdict(float)
+    by_question: dict[str, list[Row]] = defaultdict(list)
+    for row in answers:
+        totals[row.learner] += row.share
+        by_question[row.question].append(row)
+    items = []
+    for question, own in by_question.items():
+        shares = [row.share for row in own]
+        # Corrected: without the item itself, which would correlate with itself.
+        rest = [totals[row.learner] - row.share for row in own]
+        languages: dict[str, Counter[str]] = defaultdict(Counter)
+        for row in own:
+            languages[row.language].update(row.misconceptions)
+        items.append(
+            Item(
+                question,
+                len(own),
+                math.fsum(shares) / len(shares),
+                correlation(shares, rest),
+                dict(Counter(choice for row in own for choice in row.picked)),
+                dict(Counter(idea for row in own for idea in row.misconceptions)),
+                {name: dict(count) for name, count in sorted(languages.items())},
+                _gaps(own, alpha),
+            )
+        )
+    return items
+
+
+def correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Pearson's; with shares of 0 and 1 in `first` it is the point-biserial. None under two values or without spread."""
+    if len(first) < 2 or max(first) == min(first) or max(second) - min(second) < 1e-12:
+        return None
+    a, b = math.fsum(first) / len(first), math.fsum(second) / len(second)
+    both = math.fsum((x - a) * (y - b) for x, y in zip(first, second, strict=True))
+    spread = math.fsum((x - a) ** 2 for x in first) * math.fsum((y - b) ** 2 for y in second)
+    return max(-1.0, min(1.0, both / math.sqrt(spread)))
+
+
+def language_gap(right: int, of: int, other_right: int, other_of: int) -> float:
+    """Fisher's exact test, two-sided: the chance of a table as unlikely as this one or less, were both languages alike.
+
+    Exact, so it also holds for a class of ten. A gap can be the class's as well as the translation's: it says where to look.
+    """
+    total, hits = of + other_of, right + other_right
+    low, high = max(0, hits - other_of), min(of, hits)
+    weight = {k: math.comb(of, k) * math.comb(other_of, hits - k) for k in range(low, high + 1)}
+    return sum(one for one in weight.values() if one <= weight[right]) / math.comb(total, hits)
+
+
+def _gaps(own: Sequence[Row], alpha: float) -> tuple[Gap, ...]:
+    groups: dict[str, list[Row]] = defaultdict(list)
+    for row in own:
+        if row.language:
+            groups[row.language].append(row)
+    names = sorted(groups)
+    pairs = [(one, other) for i, one in enumerate(names) for other in names[i + 1 :]]
+    gaps = []
+    for one, other in pairs:
+        counts = [(sum(row.share == 1 for row in groups[name]), len(groups[name])) for name in (one, other)]
+        p = language_gap(*counts[0], *counts[1])
+        shares = (counts[0][0] / counts[0][1], counts[1][0] / counts[1][1])
+        gaps.append(Gap(one, other, shares, p, p < alpha / len(pairs)))
+    return tuple(gaps)

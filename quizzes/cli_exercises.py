@@ -1,0 +1,71 @@
+"""`offload-quiz exercises …`: hand out code exercises, and grade a class of them in isolation."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help=__doc__)
+Course = Annotated[Path, typer.Option(help="The course folder, with submitted/<student>/exercises/exercises.ipynb.")]
+
+
+@app.command()
+def build(course: Course = Path("graded")) -> None:
+    """Make the notebook to hand out, without any hidden case."""
+    from quizzes.exercises.exercise import ExerciseError, exercises
+    from quizzes.exercises.notebook import build as build_notebook
+    from quizzes.exercises.notebook import write
+
+    path = course / "release" / "exercises" / "exercises.ipynb"
+    try:
+        write(build_notebook(exercises()), path)
+    except (ExerciseError, OSError) as error:
+        raise _stop(error) from None
+    typer.echo(f"Hand out {path}")
+    typer.echo(f"Collect each as {course / 'submitted' / '<student>' / 'exercises' / 'exercises.ipynb'}")
+
+
+@app.command()
+def grade(
+    course: Course = Path("graded"),
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    feedback: Annotated[Path | None, typer.Option(help="A folder for a page of feedback per student.")] = None,
+    accept: Annotated[
+        bool, typer.Option("--i-accept-no-isolation", help="Run learners' code as yourself where no isolation works.")
+    ] = False,
+) -> None:
+    """Run and grade every submission's exercises. A bad one is named and does not stop the others."""
+    from quizzes.exercises import grade as grading
+    from quizzes.exercises.exercise import ExerciseError
+    from quizzes.exercises.sandbox import NoIsolation
+    from quizzes.exercises.submission import is_student
+
+    try:
+        report = grading.grade_class(course, accept)
+        if feedback is not None:
+            feedback.mkdir(parents=True, exist_ok=True)
+            for result in report.results:
+                if is_student(result.student):
+                    (feedback / f"{result.student}.html").write_text(grading.feedback(result), encoding="utf-8")
+    except (grading.ExercisesError, ExerciseError, NoIsolation, OSError) as error:
+        raise _stop(error) from None
+    if as_json:
+        typer.echo(json.dumps(report.to_json(), ensure_ascii=False))
+        return
+    typer.echo(f"Isolation: {report.isolation}")
+    for result in report.results:
+        typer.echo(f"{result.student}: {result.score:g} of {result.max_score:g}")
+        for note in result.notes:
+            typer.echo(f"    {note}")
+        for one in result.exercises:
+            typer.echo(f"    {one.exercise}: {one.score:g} of {one.max_score:g} ({one.passed} of {one.cases} cases)")
+            for note in one.notes:
+                typer.echo(f"        {note}")
+
+
+def _stop(error: Exception) -> typer.Exit:
+    typer.echo(str(error), err=True)
+    return typer.Exit(2)

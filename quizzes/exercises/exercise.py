@@ -1,0 +1,132 @@
+"""An exercise: a function to write, what it promises, open cases, and hidden ones that stay with the instructor."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+BANK = Path(__file__).parent / "bank"
+KEYS = Path(__file__).parents[1] / "keys" / "exercises"
+
+
+class ExerciseError(ValueError):
+    """An exercise's file is wrong or missing; the message names file and field."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class Case(_Strict):
+    """Arguments and what the function returns for them, as JSON has values; `hint` is shown where it was not so."""
+
+    arguments: list[Any]
+    expected: Any
+    hint: str
+
+    @field_validator("arguments", "expected")
+    @classmethod
+    def _is_data(cls, value: Any) -> Any:
+        waiting = [value]
+        while waiting:
+            item = waiting.pop()
+            if isinstance(item, str) and re.fullmatch(r"[-+]?[\d.]+e[-+]?\d+", item, re.IGNORECASE):
+                raise ValueError(f"{item!r} is text to YAML; write it as 1.0e-3")
+            if isinstance(item, float) and not math.isfinite(item):
+                raise ValueError("a number must be finite")
+            if not (item is None or isinstance(item, (bool, int, float, str, list, dict))):
+                raise ValueError(f"{type(item).__name__} is no JSON value")
+            waiting += item if isinstance(item, list) else item.values() if isinstance(item, dict) else ()
+        return value
+
+
+class Hidden(_Strict):
+    id: str
+    cases: list[Case]
+
+
+class Exercise(_Strict):
+    """`signature` is the line that starts the function, `contract` what it promises; `relative` and `absolute` bound floats."""
+
+    id: str
+    lesson: str
+    title: str
+    function: str
+    signature: str
+    contract: str
+    points: float
+    relative: float = 0.0
+    absolute: float = 0.0
+    cases: list[Case]
+    hidden: list[Case] = []
+
+    @field_validator("id")
+    @classmethod
+    def _is_a_name(cls, value: str) -> str:
+        if not re.fullmatch(r"[a-z][a-z0-9-]{0,60}", value):
+            raise ValueError("an id is small letters, digits and hyphens")
+        return value
+
+    @field_validator("points", "relative", "absolute")
+    @classmethod
+    def _is_finite(cls, value: float) -> float:
+        if not (math.isfinite(value) and value >= 0):
+            raise ValueError("must be a finite number, not below 0")
+        return value
+
+    @field_validator("cases")
+    @classmethod
+    def _is_there(cls, value: list[Case]) -> list[Case]:
+        if not value:
+            raise ValueError("at least one open case is needed")
+        return value
+
+    @property
+    def all_cases(self) -> list[Case]:
+        """Open ones first: what a learner was told about is tried before what tells more."""
+        return [*self.cases, *self.hidden]
+
+
+_Kind = TypeVar("_Kind", bound=BaseModel)
+
+
+def exercises(bank: Path = BANK) -> list[Exercise]:
+    """The open part of every exercise, ordered by file name. Raises ExerciseError."""
+    found = [_read(path, Exercise) for path in sorted(bank.glob("*.yaml"))]
+    names = [one.id for one in found] + [one.function for one in found]
+    if len(set(names)) != len(names):
+        raise ExerciseError(f"two exercises in {bank} have the same id or function")
+    for one in found:
+        if one.hidden:
+            raise ExerciseError(f"{one.id}: hidden cases belong in the keys, not in {bank}")
+    return found
+
+
+def with_keys(bank: Path = BANK, keys: Path = KEYS) -> list[Exercise]:
+    """Every exercise with its hidden cases. Raises ExerciseError where a key is missing."""
+    whole = []
+    for one in exercises(bank):
+        path = keys / f"{one.id}.yaml"
+        if not path.is_file():
+            raise ExerciseError(f"{path} is missing: the hidden cases stay with the instructor's checkout")
+        hidden = _read(path, Hidden)
+        if hidden.id != one.id:
+            raise ExerciseError(f"{path.name}: id: {hidden.id!r} was found, {one.id!r} was expected")
+        whole.append(one.model_copy(update={"hidden": hidden.cases}))
+    return whole
+
+
+def _read(path: Path, kind: type[_Kind]) -> _Kind:
+    try:
+        return kind.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise ExerciseError(f"{path.name} cannot be read: {error}") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise ExerciseError(f"{path.name}: {place}: {first['msg'].removeprefix('Value error, ')}") from None

@@ -1,0 +1,148 @@
+"""Grade code exercises: one submission, or a class in one report. What a learner's code does costs that learner only."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from quizzes.exercises.compare import difference
+from quizzes.exercises.exercise import KEYS, Exercise, with_keys
+from quizzes.exercises.sandbox import LEVELS, LIMITS, Level, Limits, Outcome, Reply, isolation, run
+from quizzes.exercises.submission import SubmissionError, is_student, read, sources
+
+ASSIGNMENT = "exercises"
+
+
+class ExercisesError(RuntimeError):
+    """The instructor has to do something; the message says what."""
+
+
+@dataclass
+class Mark:
+    """One exercise of one student. `passed` of `cases` cases earn that share of the points."""
+
+    exercise: str
+    score: float
+    max_score: float
+    passed: int
+    cases: int
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Result:
+    student: str
+    score: float
+    max_score: float
+    notes: list[str] = field(default_factory=list)
+    exercises: list[Mark] = field(default_factory=list)
+
+
+@dataclass
+class Report:
+    """A class. `isolation` says behind which walls the code ran."""
+
+    isolation: str
+    results: list[Result]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"assignment": ASSIGNMENT, "isolation": self.isolation, "results": [asdict(one) for one in self.results]}
+
+
+def judge(exercise: Exercise, source: str, level: Level, limits: Limits = LIMITS, private: Sequence[Path] = ()) -> Mark:
+    """Run one exercise's text behind walls and compare here. Raises ExercisesError where the walls cannot be built."""
+    cases = exercise.all_cases
+    outcome = run(source, exercise.function, [case.arguments for case in cases], level, limits, private)
+    if outcome.ended.startswith("the isolation could not be set up"):
+        raise ExercisesError(f"{outcome.ended}. Nothing was graded.")
+    return mark(exercise, outcome)
+
+
+def mark(exercise: Exercise, outcome: Outcome) -> Mark:
+    """Compare the replies of an outcome. Pure.
+
+    Of a hidden case only its hint is told: a learner's own words about it (an error's text) could carry its arguments out.
+    """
+    cases = exercise.all_cases
+    passed, notes, failed = 0, [], set()
+    for number, (case, reply) in enumerate(zip(cases, outcome.replies, strict=False), start=1):
+        why = _why(exercise, case.expected, reply)
+        if why is None:
+            passed += 1
+        elif number <= len(exercise.cases):
+            notes.append(clean(f"case {number}: {why}. {case.hint}"))
+        elif case.hint not in failed:
+            notes.append(f"a hidden case: {case.hint}")
+            failed.add(case.hint)
+    if outcome.ended:
+        at = len(outcome.replies) + 1
+        told = at <= len(exercise.cases) or outcome.ended.startswith(("stopped after", "a result is larger"))
+        notes.append(clean(f"case {at}: {outcome.ended}" if told else "a hidden case: the process ended there"))
+    share = Fraction(passed, len(cases))
+    score = float(Fraction(exercise.points) * share)
+    return Mark(exercise.id, min(max(score, 0.0), exercise.points), exercise.points, passed, len(cases), notes)
+
+
+def _why(exercise: Exercise, expected: Any, reply: Reply) -> str | None:
+    if reply.error is not None:
+        return reply.error
+    return difference(reply.value, expected, exercise.relative, exercise.absolute)
+
+
+def grade_class(course: Path, accept_none: bool = False, limits: Limits = LIMITS, keys: Path = KEYS) -> Report:
+    """Grade `course/submitted/<student>/exercises/exercises.ipynb` of everybody. Submitted files are only read.
+
+    Raises ExercisesError where nobody has submitted, ExerciseError where the keys are wrong or missing, and NoIsolation.
+    """
+    whole = with_keys(keys=keys)
+    submitted = course / "submitted"
+    if not submitted.is_dir():
+        raise ExercisesError(f"nobody has submitted: there is no {submitted}/<student>/{ASSIGNMENT}/")
+    level = isolation(accept_none)
+    private = (course, keys)
+    results = [
+        _grade(course, path.name, whole, level, limits, private) for path in sorted(submitted.iterdir()) if path.is_dir()
+    ]
+    return Report(LEVELS[level], results)
+
+
+def _grade(
+    course: Path, student: str, whole: Sequence[Exercise], level: Level, limits: Limits, private: Sequence[Path]
+) -> Result:
+    most = sum(exercise.points for exercise in whole)
+    if not is_student(student):
+        said = "a student's id has letters, digits and _.@+- only; the folder was not read"
+        return Result(clean(ascii(student)[1:-1]), 0.0, most, [said])
+    try:
+        texts, notes = sources(read(course, student, ASSIGNMENT), whole)
+    except SubmissionError as error:
+        return Result(student, 0.0, most, [clean(str(error))])
+    marks = []
+    for exercise in whole:
+        if exercise.id in texts:
+            marks.append(judge(exercise, texts[exercise.id], level, limits, private))
+        else:
+            marks.append(Mark(exercise.id, 0.0, exercise.points, 0, len(exercise.all_cases)))
+    return Result(student, float(sum(Fraction(one.score) for one in marks)), most, [clean(note) for note in notes], marks)
+
+
+def clean(text: str) -> str:
+    """One line without control characters: a learner's words must not move an instructor's cursor or forge a line."""
+    return "".join(char if char.isprintable() else "�" for char in text)[:1000]
+
+
+def feedback(result: Result) -> str:
+    """A page for one student. Everything is escaped, and the page may run nothing."""
+    rows = [f"<h1>{html.escape(result.student)}: {result.score:g} of {result.max_score:g}</h1>"]
+    rows += [f"<p>{html.escape(note)}</p>" for note in result.notes]
+    for one in result.exercises:
+        rows.append(f"<h2>{html.escape(one.exercise)}: {one.score:g} of {one.max_score:g}</h2>")
+        rows.append(f"<p>{one.passed} of {one.cases} cases</p><ul>")
+        rows += [f"<li>{html.escape(note)}</li>" for note in one.notes]
+        rows.append("</ul>")
+    policy = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">'
+    return f'<!doctype html><html lang="en"><meta charset="utf-8">{policy}<title>Feedback</title>{"".join(rows)}</html>\n'
