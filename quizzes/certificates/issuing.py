@@ -138,9 +138,7 @@ def build(
                     }
                 ],
             },
-            "result": [
-                {"type": ["Result"], "resultDescription": f"{achievement_id}#band", "value": band(score, max_score)}
-            ],
+            "result": [{"type": ["Result"], "resultDescription": f"{achievement_id}#band", "value": band(score, max_score)}],
         },
         "evidence": [
             {

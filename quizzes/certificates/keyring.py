@@ -65,9 +65,7 @@ def first(private: Ed25519PrivateKey, *, name: str, url: str, begin: datetime, n
     return _signed({"type": TYPE, "name": name, "url": url, "keys": keys}, private, now)
 
 
-def rotated(
-    document: dict[str, Any], old: Ed25519PrivateKey, new: Ed25519PrivateKey, *, now: datetime
-) -> dict[str, Any]:
+def rotated(document: dict[str, Any], old: Ed25519PrivateKey, new: Ed25519PrivateKey, *, now: datetime) -> dict[str, Any]:
     """The list with `new` signing from `now` on and `old` until then. Raises KeyringError where `old` is not current."""
     ring = read(document)
     old_did, new_did = (did_key.did_of(ed25519.public_key(private)) for private in (old, new))

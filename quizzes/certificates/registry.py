@@ -79,7 +79,7 @@ class Registry:
     def rotate(self, old: Ed25519PrivateKey, new: Ed25519PrivateKey, now: datetime) -> None:
         """`new` signs from `now` on; the lists are signed with it anew. Raises RegistryError where `old` is not current."""
         with self._writing():
-            document, ring, bits, entries = self._state()
+            document, _, bits, entries = self._state()
             try:
                 document = keyring.rotated(document, old, new, now=now)
             except KeyringError as error:
@@ -93,7 +93,7 @@ class Registry:
             self._write(self._lists(ring, private, bits, entries, now))
 
     def free_index(self) -> int:
-        """An index of the status list that no certificate here has, drawn at random. Raises RegistryError where all are taken."""
+        """A random index of the status list that no certificate here has. Raises RegistryError where half are taken."""
         used = set()
         for path in sorted((self.path / "c").glob("*.json")):
             document = self._loads(path)
