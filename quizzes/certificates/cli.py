@@ -11,10 +11,10 @@ from typing import Annotated
 
 import typer
 
-from quizzes.certificates import badge, cli_registry, credential, did_key, ed25519, results, signing, text
+from quizzes.certificates import badge, cli_registry, credential, did_key, ed25519, rdf, results, signing, text
 from quizzes.certificates.certificate import ASSESSMENTS
 from quizzes.certificates.cli_common import PassphraseFile, open_key, read, say, stop
-from quizzes.certificates.cli_issue import bank_version, course_version, issue_into, tidy_name
+from quizzes.certificates.cli_issue import bank_version, course_version, issue_into, require_rdf, tidy_name
 from quizzes.certificates.cli_verify import verify
 from quizzes.certificates.credential import Award
 from quizzes.certificates.issuing import Achieved, File, Passed
@@ -53,6 +53,7 @@ def issue(
     assessment: Annotated[str, typer.Option(help="How it was assessed: self-paced, service or instructor.")] = "instructor",
     receipts: Annotated[list[Path] | None, typer.Option(help="Receipts or other evidence, whose hash is written.")] = None,
     replaces: Annotated[str | None, typer.Option(help="The id of the certificate that this one supersedes.")] = None,
+    wallet: Annotated[bool, typer.Option("--wallet", help="Write ID.wallet.json too, for wallets (extra rdf).")] = False,
     passphrase_file: PassphraseFile = None,
     title: Annotated[str, typer.Option(help="The title of the lesson, to stand beside its number.")] = "",
     pass_mark: Annotated[str, typer.Option(help="The share of the points that is needed, above 0 and at most 1.")] = "0.8",
@@ -89,13 +90,17 @@ def issue(
             email=email,
         )
         private = open_key(key, passphrase_file)
+        if wallet:
+            require_rdf()
         made, secured, data = issue_into(registry, achieved, private, now=now, valid_until=until, replaces=replaces)
-        _publish(
-            out, {out / f"{made}.json": data, out / f"{made}.svg": badge.render(secured)}, [o for o, _ in outcomes], student
-        )
+        written = {out / f"{made}.json": data, out / f"{made}.svg": badge.render(secured)}
+        if wallet:
+            unsigned = {part: value for part, value in secured.items() if part != "proof"}
+            written[out / f"{made}.wallet.json"] = file_bytes(rdf.sign(unsigned, private, credential.format_time(now)))
+        _publish(out, written, [found for found, _ in outcomes], student)
         return
-    if len(lesson) != 1 or email is not None or replaces is not None or receipts:
-        stop("Several lessons, --email, --receipts and --replaces need a --registry. Nothing was written.")
+    if len(lesson) != 1 or email is not None or replaces is not None or receipts or wallet:
+        stop("Several lessons, --email, --receipts, --wallet and --replaces need a --registry. Nothing was written.")
     outcome = outcomes[0][0]
     award = Award(
         learner=_shown(student if name is None else name, "--student" if name is None else "--name", credential.LONGEST_NAME),

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from quizzes.certificates import identifier, issuing, names, signing
+from quizzes.certificates import identifier, issuing, names, rdf, signing
 from quizzes.certificates.cli_common import say, stop
 from quizzes.certificates.cli_registry import index_of
 from quizzes.certificates.issuing import Achieved, Place
@@ -94,3 +94,11 @@ def issue_into(
 
 def _broken(message: str) -> NoReturn:
     stop(f"The new certificate does not verify: {message} Nothing was written; please report this.")
+
+
+def require_rdf() -> None:
+    """Stops where the extra `rdf` is not installed: before anything is issued."""
+    try:
+        rdf.canonical({})
+    except rdf.RdfMissingError as error:
+        stop(f"--wallet: {error} Nothing was written.")

@@ -14,6 +14,7 @@ from quizzes.certificates.certificate import Certificate
 from quizzes.certificates.cli_common import read, say, stop
 from quizzes.certificates.credential import Credential
 from quizzes.certificates.judge import Judgement, judge
+from quizzes.certificates.rdf import RdfMissingError
 from quizzes.certificates.registry import Registry, RegistryError
 from quizzes.certificates.verify import LARGEST_FILE
 
@@ -39,7 +40,10 @@ def verify(
             data = read(Path(file), "a certificate", LARGEST_FILE)
     except RegistryError as error:
         stop(str(error))
-    found = judge(data, now=datetime.now(UTC), issuer=trusted, published=published, test_keys=allow_test_keys)
+    try:
+        found = judge(data, now=datetime.now(UTC), issuer=trusted, published=published, test_keys=allow_test_keys)
+    except RdfMissingError as error:
+        stop(f"{file}: its proof is for wallets. {error}")
     if as_json:
         typer.echo(json.dumps(_report(found)))
     else:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import ModuleType
 
-from quizzes.certificates import badge, credential, signing, strict_json
+from quizzes.certificates import badge, credential, rdf, signing, strict_json
 from quizzes.certificates.certificate import Certificate
 from quizzes.certificates.credential import Credential, CredentialError
 from quizzes.certificates.signing import ProofError
@@ -50,7 +51,8 @@ def verify(data: bytes, *, issuer: str | None = None, now: datetime) -> Verdict:
     """The verdict on the bytes of a certificate file, JSON or SVG (told apart by the first byte).
 
     `issuer` is the did:key that the certificate must be signed by; without it the verdict says nothing about who signed. `now`
-    knows its time zone. Never raises for what is in `data`.
+    knows its time zone. Never raises for what is in `data`; RdfMissingError where its proof is of the suite
+    `eddsa-rdfc-2022` and the extra `rdf` is not installed.
     """
     try:
         certificate = _whole_svg(data) if data.startswith(b"<") else _whole_json(data)
@@ -71,7 +73,7 @@ def _signed(data: bytes) -> tuple[dict, Credential | Certificate]:
     if "proof" not in secured:
         raise _Refused("malformed", f"This is not a certificate: it carries no proof. {_ORIGINAL}")
     try:
-        did = signing.verify(secured)
+        did = _suite(secured).verify(secured)
     except ProofError as error:
         message = f"The certificate was altered after it was signed, or never was one: {error}. {_ORIGINAL}"
         raise _Refused("altered", message) from None
@@ -87,6 +89,13 @@ def _signed(data: bytes) -> tuple[dict, Credential | Certificate]:
         message = f"The certificate names one issuer and is signed with the key of another. {_ORIGINAL}"
         raise _Refused("altered", message)
     return secured, certificate
+
+
+def _suite(secured: dict) -> ModuleType:
+    proof = secured["proof"]
+    if isinstance(proof, dict) and proof.get("cryptosuite") == rdf.CRYPTOSUITE:
+        return rdf
+    return signing
 
 
 def _check_size(data: bytes) -> None:

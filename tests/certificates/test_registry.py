@@ -75,6 +75,22 @@ def test_issued_looked_up_and_revoked(place):
     assert verdict(place, issue(place))["verdict"] == "valid"
 
 
+def test_a_file_for_wallets_gets_the_same_verdicts(place):
+    pytest.importorskip("pyld", reason="the extra rdf is not installed")
+    file = issue(place, "--wallet").with_suffix(".wallet.json")
+    assert verdict(place, file)["verdict"] == "valid"
+    data = file.read_bytes()
+    file.write_bytes(data.replace(b"ada", b"eve"))
+    assert verdict(place, file)["verdict"] == "altered"
+
+
+def test_several_lessons_make_a_certificate_of_the_course(place):
+    file = issue(place, "--results", place / "results.json", "--lesson", "02")
+    certificate = credential.read(json.loads(file.read_bytes()))
+    assert certificate.credentialSubject.achievement.achievementType == "Course" and "01 and 02" in certificate.name
+    assert len(certificate.evidence) == 2 and verdict(place, file)["verdict"] == "valid"
+
+
 def test_a_new_name_supersedes_the_old_certificate(place):
     old = issue(place, "--name", "Ada One")
     new = issue(place, "--name", "Ada Two", "--replaces", old.stem)
