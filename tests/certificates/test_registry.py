@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
+import os
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
-from quizzes.certificates import credential, identifier, keys, names, status_list
+from quizzes.certificates import credential, identifier, keys, names, signing, status_list
 from quizzes.certificates.cli import app
 from quizzes.certificates.judge import judge
 from quizzes.certificates.registry import Registry
+from quizzes.certificates.verify import file_bytes
 
 URL = "https://example.org/certificates"
 
@@ -181,3 +185,51 @@ def test_names_that_hide_or_imitate():
     for hidden in "\u200e\u202e\u200b\u3164\n\x00":
         with pytest.raises(ValueError):
             names.check(f"a{hidden}b")
+
+
+def test_what_the_data_model_refuses_is_refused_with_a_whole_proof_too(vectors, private, did):
+    cases = sorted(vectors("w3c-vc-dm2-test-suite", "tests", "input").glob("**/credential-*fail*.json"))
+    assert len(cases) > 20
+    for path in cases:
+        document = {key: value for key, value in json.loads(path.read_text()).items() if key != "proof"}
+        data = file_bytes(signing.sign(document, private, "2026-03-01T12:00:00Z"))
+        found = judge(data, now=datetime.now(UTC), issuer=did, test_keys=True)
+        assert found.verdict in ("not a certificate", "altered"), path.name
+
+
+@pytest.mark.parametrize("index", [0, 7, 8, 131_071])
+def test_bit_0_is_the_most_significant_bit_of_byte_0(index):
+    bits = status_list.empty()
+    status_list.set_bit(bits, index)
+    text = status_list.encode(bits)
+    assert text.startswith("u") and not set(text) & set("+/=") and text == status_list.encode(bits)
+    packed = base64.urlsafe_b64decode(text[1:] + "=" * (-len(text[1:]) % 4))
+    assert int.from_bytes(gzip.decompress(packed), "big") == 1 << (status_list.ENTRIES - 1 - index)
+    standard = base64.b64encode(packed).decode()
+    assert status_list.decode(standard, strict=False) == bits == status_list.decode(text)
+    with pytest.raises(status_list.StatusListError):
+        status_list.decode(standard)
+
+
+def test_a_list_that_unpacks_without_end_is_refused():
+    bomb = "u" + base64.urlsafe_b64encode(gzip.compress(bytes(2 * status_list.LARGEST_BYTES))).decode().rstrip("=")
+    with pytest.raises(status_list.StatusListError, match="more than"):
+        status_list.decode(bomb)
+
+
+def test_a_full_disk_while_revoking_leaves_the_registry_as_it_was(place, monkeypatch):
+    file = issue(place)
+    before = {path.name: path.read_bytes() for path in (place / "reg").glob("*.json")}
+    real, calls = os.replace, []
+
+    def second_fails(source, target):
+        calls.append(target)
+        if len(calls) == 2:
+            raise OSError(28, "No space left on device", str(source))
+        real(source, target)
+
+    monkeypatch.setattr(os, "replace", second_fails)
+    result = run("revoke", file.stem, "--registry", place / "reg", "--key", place / "key", "--reason", "x")
+    assert result.exit_code == 2 and "No space left" in result.stderr
+    assert {path.name: path.read_bytes() for path in (place / "reg").glob("*.json")} == before
+    assert not list((place / "reg").glob(".*part"))
