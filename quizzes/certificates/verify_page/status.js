@@ -1,7 +1,7 @@
 // Bitstring status lists (W3C "Bitstring Status List v1.0"): whether an issuer took a certificate back.
 
 const SHORTEST_LIST = 131072; // bits; a shorter list tells who is meant
-const LONGEST_LIST = 2 ** 24; // bits
+const LONGEST_LIST = 8 * 8 * 1024 * 1024; // bits; a longer one is refused before it fills the memory
 
 class BadStatus extends Error {}
 
