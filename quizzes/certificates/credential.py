@@ -1,4 +1,7 @@
-"""The credential of a passed quiz: an Open Badges 3.0 `OpenBadgeCredential` on the W3C data model 2.0. Pure.
+"""The first shape of certificates, a passed quiz: an Open Badges 3.0 credential on the W3C data model 2.0. Pure.
+
+No longer issued, except by whoever calls `build`; those that are out in the world keep verifying. `certificate` has today's.
+
 
 `build` makes the unsigned JSON value, `read` takes a signed one apart. The shape is closed: a key that is not named here is
 refused, so that nothing can stand in a certificate that the program does not know how to show.
@@ -7,37 +10,46 @@ refused, so that nothing can stand in a certificate that the program does not kn
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    StringConstraints,
-    ValidationError,
-    field_validator,
-    model_validator,
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from quizzes.certificates import text
+from quizzes.certificates.certificate import Certificate
+from quizzes.certificates.parts import (
+    CONTEXTS,
+    COURSE,
+    LONGEST_NAME,
+    LONGEST_TEXT,
+    ONE,
+    TYPES,
+    Contexts,
+    CredentialError,
+    Criteria,
+    Evidence,
+    IsFalse,
+    Issuer,
+    Name,
+    Part,
+    Points,
+    PointsId,
+    Proof,
+    Text,
+    Time,
+    Types,
+    Uuid,
+    format_points,
+    format_time,
+    parse_time,
 )
 
-from quizzes.certificates import did_key, text
-
-TYPES = ["VerifiableCredential", "OpenBadgeCredential"]
-CONTEXTS = ["https://www.w3.org/ns/credentials/v2", "https://purl.imsglobal.org/spec/ob/v3p0/context-3.0.3.json"]
-COURSE = "Optimizer state offloading"
-LONGEST_NAME = 100
-LONGEST_TEXT = 400
+__all__ = ["COURSE", "LONGEST_NAME", "LONGEST_TEXT", "Award", "Credential", "CredentialError", "build", "format_points"]
+__all__ += ["format_time", "parse_time", "read"]
 
 _LESSONS = uuid.UUID("8c1b6c0e-54a5-4d0b-9a3e-5a0b8a5c2f17")
-_TIME = "%Y-%m-%dT%H:%M:%SZ"
-
-
-class CredentialError(ValueError):
-    """A value has not the shape of this course's certificates; the message says where, in a sentence without an end stop."""
 
 
 @dataclass(frozen=True)
@@ -65,25 +77,6 @@ class Award:
     def required(self) -> Decimal:
         """The points needed to pass."""
         return self.pass_mark * self.max_score
-
-
-def format_time(moment: datetime) -> str:
-    """`moment`, which knows its time zone, as `YYYY-MM-DDThh:mm:ssZ`."""
-    return moment.astimezone(UTC).strftime(_TIME)
-
-
-def parse_time(stamp: str) -> datetime:
-    """The moment that `format_time` writes as `stamp`. Raises ValueError for any other way to write it."""
-    moment = datetime.strptime(stamp, _TIME).replace(tzinfo=UTC)
-    if format_time(moment) != stamp:
-        raise ValueError("a time is written YYYY-MM-DDThh:mm:ssZ")
-    return moment
-
-
-def format_points(points: Decimal) -> str:
-    """`points` without exponent and without zeros at the end: `3`, `2.5`."""
-    plain = format(points, "f")
-    return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
 
 def build(
@@ -155,96 +148,44 @@ def build(
     return credential
 
 
-def _equal_to(*values: str) -> Callable[[list[str]], list[str]]:
-    def check(found: list[str]) -> list[str]:
-        if found != list(values):
-            raise ValueError(f"must be {list(values)}")
-        return found
-
-    return check
-
-
-def _time(stamp: str) -> str:
-    parse_time(stamp)
-    return stamp
-
-
-def _did(did: str) -> str:
-    did_key.key_of(did)
-    return did
-
-
-def _is_false(value: bool) -> bool:
-    if value:
-        raise ValueError("must be false")
-    return value
-
-
-_UUID = r"urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
-_Name = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_NAME), AfterValidator(text.check)]
-_Text = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_TEXT), AfterValidator(text.check)]
-_Uuid = Annotated[str, StringConstraints(pattern=rf"\A{_UUID}\z")]
-_PointsId = Annotated[str, StringConstraints(pattern=rf"\A{_UUID}#points\z")]
-_Points = Annotated[str, StringConstraints(pattern=r"\A(0|[1-9][0-9]{0,8})(\.[0-9]{1,12})?\z")]
-_Time = Annotated[str, AfterValidator(_time)]
-_Contexts = Annotated[list[str], AfterValidator(_equal_to(*CONTEXTS))]
-_Types = Annotated[list[str], AfterValidator(_equal_to(*TYPES))]
-_ONE: Any = Field(min_length=1, max_length=1)
-_False = Annotated[bool, AfterValidator(_is_false)]  # Literal[False] would take 0
-_Did = Annotated[str, AfterValidator(_did)]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-
-class Issuer(_Part):
-    id: _Did
-    type: list[Literal["Profile"]] = _ONE
-
-
-class Identity(_Part):
+class Identity(Part):
     type: Literal["IdentityObject"]
-    hashed: _False
-    identityHash: _Name
+    hashed: IsFalse
+    identityHash: Name
     identityType: Literal["name", "userName"]
 
 
-class Criteria(_Part):
-    narrative: _Text
-
-
-class ResultDescription(_Part):
-    id: _PointsId
-    type: list[Literal["ResultDescription"]] = _ONE
-    name: _Text
+class ResultDescription(Part):
+    id: PointsId
+    type: list[Literal["ResultDescription"]] = ONE
+    name: Text
     resultType: Literal["RawScore"]
     valueMin: Literal["0"]
-    valueMax: _Points
-    requiredValue: _Points
+    valueMax: Points
+    requiredValue: Points
 
 
-class Achievement(_Part):
-    id: _Uuid
-    type: list[Literal["Achievement"]] = _ONE
+class Achievement(Part):
+    id: Uuid
+    type: list[Literal["Achievement"]] = ONE
     achievementType: Literal["Assessment"]
-    name: _Text
-    description: _Text
+    name: Text
+    description: Text
     criteria: Criteria
-    resultDescription: list[ResultDescription] = _ONE
+    resultDescription: list[ResultDescription] = ONE
 
 
-class Result(_Part):
-    type: list[Literal["Result"]] = _ONE
-    resultDescription: _PointsId
-    value: _Points
+class Result(Part):
+    type: list[Literal["Result"]] = ONE
+    resultDescription: PointsId
+    value: Points
 
 
-class Subject(_Part):
-    type: list[Literal["AchievementSubject"]] = _ONE
-    identifier: list[Identity] = _ONE
+class Subject(Part):
+    type: list[Literal["AchievementSubject"]] = ONE
+    identifier: list[Identity] = ONE
     achievement: Achievement
-    result: list[Result] = _ONE
+    result: list[Result] = ONE
 
     @model_validator(mode="after")
     def _passed(self) -> Subject:
@@ -256,35 +197,18 @@ class Subject(_Part):
         return self
 
 
-class Evidence(_Part):
-    type: list[Literal["Evidence"]] = _ONE
-    name: _Text
-    narrative: _Text
-    description: _Text
-
-
-class Proof(_Part):
-    context: _Contexts = Field(alias="@context")
-    type: Literal["DataIntegrityProof"]
-    cryptosuite: Literal["eddsa-jcs-2022"]
-    created: _Time
-    verificationMethod: str
-    proofPurpose: Literal["assertionMethod"]
-    proofValue: str
-
-
-class Credential(_Part):
+class Credential(Part):
     """A signed credential, taken apart. Field names are those of the data model."""
 
-    context: _Contexts = Field(alias="@context")
-    id: _Uuid
-    type: _Types
-    name: _Text
+    context: Contexts = Field(alias="@context")
+    id: Uuid
+    type: Types
+    name: Text
     issuer: Issuer
-    validFrom: _Time
-    validUntil: _Time | None = None
+    validFrom: Time
+    validUntil: Time | None = None
     credentialSubject: Subject
-    evidence: list[Evidence] = _ONE
+    evidence: list[Evidence] = ONE
     proof: Proof
 
     @field_validator("validUntil")
@@ -306,13 +230,14 @@ class Credential(_Part):
         return f"{self.credentialSubject.result[0].value} of {scale.valueMax} points ({scale.requiredValue} needed)"
 
 
-def read(secured: dict[str, Any]) -> Credential:
-    """The signed credential in parts. Raises CredentialError for a wrong type, a key too few or too many.
+def read(secured: dict[str, Any]) -> Credential | Certificate:
+    """The signed credential in parts: `Credential` of the first shape, `Certificate` of the second, told apart by the id.
 
-    Checks no signature.
+    Raises CredentialError for a wrong type, a key too few or too many. Checks no signature.
     """
+    first_shape = str(secured.get("id", "")).startswith("urn:uuid:")
     try:
-        return Credential.model_validate(secured)
+        return (Credential if first_shape else Certificate).model_validate(secured)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])
