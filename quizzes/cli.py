@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 
 from quizzes.certificates.cli import app as certificate_app
+from quizzes.certificates.cli_registry import keygen
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
 app.add_typer(certificate_app, name="certificate")
+app.command()(keygen)
 
 Course = Annotated[Path, typer.Option(help="The course folder: source, release, submitted, gradebook.db.")]
 Lesson = Annotated[str, typer.Option(help='The number of the lesson, for example "01".')]

@@ -60,15 +60,13 @@ def first(private: Ed25519PrivateKey, *, name: str, url: str, begin: datetime, n
     except ValueError as error:
         raise KeyringError(f"the issuer's name: {error}") from None
     if not name or not is_base(url):
-        raise KeyringError("an issuer has a name, and a web address like https://example.org/certificates (no slash at the end)")
+        raise KeyringError("an issuer has a name, and a web address like https://example.org/certificates, no slash at its end")
     keys = [{"id": did_key.did_of(ed25519.public_key(private)), "from": format_time(begin)}]
     return _signed({"type": TYPE, "name": name, "url": url, "keys": keys}, private, now)
 
 
-def rotated(
-    document: dict[str, Any], old: Ed25519PrivateKey, new: Ed25519PrivateKey, *, now: datetime
-) -> dict[str, Any]:
-    """The list with `new` signing from `now` on and `old` until then. Raises KeyringError where `old` is not the current key."""
+def rotated(document: dict[str, Any], old: Ed25519PrivateKey, new: Ed25519PrivateKey, *, now: datetime) -> dict[str, Any]:
+    """The list with `new` signing from `now` on and `old` until then. Raises KeyringError where `old` is not current."""
     ring = read(document)
     old_did, new_did = (did_key.did_of(ed25519.public_key(private)) for private in (old, new))
     if ring.current.did != old_did:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 from pathlib import Path
@@ -13,6 +14,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from quizzes.certificates import did_key, ed25519
 
 _LARGEST_FILE = 16 * 1024
+LONGEST_PASSPHRASE = 1000
+"""Bytes; OpenSSL takes no more than 1,023."""
+PASSPHRASE_VARIABLE = "OFFLOAD_QUIZ_PASSPHRASE"
+"""The environment variable that may hold the passphrase."""
 
 
 class KeyFileError(ValueError):
@@ -24,14 +29,24 @@ def public_path(path: Path) -> Path:
     return path.with_name(path.name + ".pub")
 
 
-def generate(path: Path) -> str:
+TEST_SEED = hashlib.sha256(b"offload-lab test key").digest()
+"""The seed of the test key that `keygen --test` writes: the same everywhere, so that every verifier knows and refuses it."""
+
+
+def generate(path: Path, passphrase: bytes | None = None, *, test: bool = False) -> str:
     """Makes a new key, writes it to `path` (PKCS #8, readable by its owner only) and its did:key to `public_path(path)`.
 
+    The file is encrypted with `passphrase` (UTF-8, not empty); None leaves it open. `test` writes the published test key.
     Returns the did:key. Raises KeyFileError, and leaves everything as it was, when either file exists or cannot be written.
     """
-    private = Ed25519PrivateKey.generate()
+    if passphrase is not None and not 1 <= len(passphrase) <= LONGEST_PASSPHRASE:
+        raise KeyFileError(f"The passphrase has {len(passphrase)} bytes; give 1 to {LONGEST_PASSPHRASE}.")
+    private = Ed25519PrivateKey.from_private_bytes(TEST_SEED) if test else Ed25519PrivateKey.generate()
     did = did_key.did_of(ed25519.public_key(private))
-    pem = private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    encryption: serialization.KeySerializationEncryption = serialization.NoEncryption()
+    if passphrase is not None:
+        encryption = serialization.BestAvailableEncryption(passphrase)
+    pem = private.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, encryption)
     _write_new(path, pem, 0o600)
     try:
         _write_new(public_path(path), did.encode() + b"\n", 0o644)
@@ -41,8 +56,16 @@ def generate(path: Path) -> str:
     return did
 
 
-def load_private(path: Path) -> Ed25519PrivateKey:
-    """The issuer's key in `path`. Raises KeyFileError for a file that others can read, and for anything but an Ed25519 key."""
+def is_encrypted(path: Path) -> bool:
+    """Whether the key file asks for a passphrase. Raises KeyFileError where it cannot be read."""
+    return b"ENCRYPTED" in _read(path)
+
+
+def load_private(path: Path, passphrase: bytes | None = None) -> Ed25519PrivateKey:
+    """The issuer's key in `path`, opened with `passphrase` where it is encrypted.
+
+    Raises KeyFileError for a file that others can read, a passphrase that does not open it, and anything but an Ed25519 key.
+    """
     data = _read(path)
     mode = stat.S_IMODE(path.stat().st_mode)
     if os.name == "posix" and mode & 0o077:
@@ -51,11 +74,20 @@ def load_private(path: Path) -> Ed25519PrivateKey:
             f"Whoever has read it can issue certificates in your name. Close it with `chmod 600 {path}`, "
             "or make a new key if somebody may have read it."
         )
-    try:
-        private = serialization.load_pem_private_key(data, password=None)
-    except (ValueError, TypeError, UnsupportedAlgorithm):
+    encrypted = b"ENCRYPTED" in data
+    if encrypted and passphrase is None:
         raise KeyFileError(
-            f"{path}: this is not a private key without password in PEM form. Make one with `offload-quiz certificate keygen`."
+            f"{path}: this private key is encrypted. Give its passphrase: --passphrase-file, or {PASSPHRASE_VARIABLE}. "
+            "A lost passphrase cannot be found again; then make a new key with keygen."
+        )
+    try:
+        private = serialization.load_pem_private_key(data, password=passphrase if encrypted else None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        if encrypted:
+            message = "the passphrase does not open this private key, or the file is damaged"
+            raise KeyFileError(f"{path}: {message}. If it is lost, make a new key with keygen.") from None
+        raise KeyFileError(
+            f"{path}: this is not a private key in PEM form. Make one with `offload-quiz certificate keygen`."
         ) from None
     if not isinstance(private, Ed25519PrivateKey):
         raise KeyFileError(f"{path}: this key is not an Ed25519 key. Make one with `offload-quiz certificate keygen`.")

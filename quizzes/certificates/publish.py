@@ -30,3 +30,34 @@ def publish(files: Mapping[Path, bytes]) -> None:
         for path in (*written, *placed):
             path.unlink(missing_ok=True)
         raise
+
+
+def replace(files: Mapping[Path, bytes]) -> None:
+    """Like `publish`, for files that may stand there already: in their order, and where one fails all are as they were.
+
+    A crash between two renames leaves the first ones new; a caller orders them so that this does no harm.
+    """
+    before = {path: path.read_bytes() if path.exists() else None for path in files}
+    staged: dict[Path, Path] = {}
+    placed: list[Path] = []
+    try:
+        for path, data in files.items():
+            beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
+            staged[beside] = path
+            with beside.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+        for beside, path in staged.items():
+            os.replace(beside, path)
+            placed.append(path)
+    except OSError:
+        for path in staged:
+            path.unlink(missing_ok=True)
+        for path in placed:
+            old = before[path]
+            if old is None:
+                path.unlink(missing_ok=True)
+            else:
+                path.write_bytes(old)
+        raise

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from quizzes.certificates import badge, credential, signing, strict_json
+from quizzes.certificates.certificate import Certificate
 from quizzes.certificates.credential import Credential, CredentialError
 from quizzes.certificates.signing import ProofError
 from quizzes.certificates.strict_json import MalformedJsonError
@@ -28,14 +29,14 @@ class Verdict:
     """`valid`, or in one word why not: `malformed`, `altered`, `issuer`, `too early`, `expired`."""
     message: str
     """What happened and what to do, in whole sentences."""
-    certificate: Credential | None = None
+    certificate: Credential | Certificate | None = None
     """The contents, where their signature is whole, even if the rest of the file is not."""
     issuer_checked: bool = False
     """Whether the key was compared with the one the caller trusts."""
 
 
 class _Refused(Exception):
-    def __init__(self, code: str, message: str, certificate: Credential | None = None) -> None:
+    def __init__(self, code: str, message: str, certificate: Credential | Certificate | None = None) -> None:
         super().__init__(message)
         self.verdict = Verdict(False, code, message, certificate)
 
@@ -60,13 +61,15 @@ def verify(data: bytes, *, issuer: str | None = None, now: datetime) -> Verdict:
     return Verdict(True, "valid", _WHOLE, certificate, issuer is not None)
 
 
-def _signed(data: bytes) -> tuple[dict, Credential]:
+def _signed(data: bytes) -> tuple[dict, Credential | Certificate]:
     try:
         secured = strict_json.loads(data)
     except MalformedJsonError as error:
         raise _Refused("malformed", f"This is not a certificate, or it is damaged: {error}. {_ORIGINAL}") from None
     if not isinstance(secured, dict):
         raise _Refused("malformed", f"This is not a certificate: it is JSON, but not an object. {_ORIGINAL}")
+    if "proof" not in secured:
+        raise _Refused("malformed", f"This is not a certificate: it carries no proof. {_ORIGINAL}")
     try:
         did = signing.verify(secured)
     except ProofError as error:
@@ -92,7 +95,7 @@ def _check_size(data: bytes) -> None:
         raise _Refused("malformed", message)
 
 
-def _whole_json(data: bytes) -> Credential:
+def _whole_json(data: bytes) -> Credential | Certificate:
     _check_size(data)
     secured, certificate = _signed(data)
     if data != file_bytes(secured):
@@ -104,7 +107,7 @@ def _whole_json(data: bytes) -> Credential:
     return certificate
 
 
-def _whole_svg(data: bytes) -> Credential:
+def _whole_svg(data: bytes) -> Credential | Certificate:
     _check_size(data)
     try:
         edition, inside = badge.embedded(data)
@@ -125,7 +128,7 @@ def _whole_svg(data: bytes) -> Credential:
     return certificate
 
 
-def _check_issuer(certificate: Credential, issuer: str | None) -> None:
+def _check_issuer(certificate: Credential | Certificate, issuer: str | None) -> None:
     if issuer is not None and certificate.issuer.id != issuer:
         message = (
             f"The certificate is whole, but another key signed it: {certificate.issuer.id}, not {issuer}. "
@@ -134,7 +137,7 @@ def _check_issuer(certificate: Credential, issuer: str | None) -> None:
         raise _Refused("issuer", message, certificate)
 
 
-def _check_time(certificate: Credential, now: datetime) -> None:
+def _check_time(certificate: Credential | Certificate, now: datetime) -> None:
     for stamp in (certificate.validFrom, certificate.proof.created):
         if credential.parse_time(stamp) > now + CLOCK_TOLERANCE:
             message = (

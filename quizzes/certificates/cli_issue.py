@@ -1,0 +1,96 @@
+"""Issuing a certificate into a registry: results files in, one signed file per certificate out."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from datetime import datetime
+from importlib import metadata, resources
+from pathlib import Path
+from typing import Any, NoReturn
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from quizzes.certificates import identifier, issuing, names, signing
+from quizzes.certificates.cli_common import say, stop
+from quizzes.certificates.cli_registry import index_of
+from quizzes.certificates.issuing import Achieved, Place
+from quizzes.certificates.parts import format_time
+from quizzes.certificates.publish import publish
+from quizzes.certificates.published import public_name
+from quizzes.certificates.registry import Registry, RegistryError
+from quizzes.certificates.verify import file_bytes
+from quizzes.certificates.verify import verify as verify_bytes
+
+
+def course_version() -> str:
+    """The version of the installed course, or of the checkout where it is not installed."""
+    try:
+        return metadata.version("offload-lab")
+    except metadata.PackageNotFoundError:
+        from offload_lab import __version__
+
+        return __version__
+
+
+def bank_version() -> str:
+    """Twelve hex digits of a SHA-256 over the names and contents of all files of the question bank."""
+    digest = hashlib.sha256()
+    files = (entry for entry in resources.files("quizzes").joinpath("bank").iterdir() if entry.name.endswith(".yaml"))
+    for entry in sorted(files, key=lambda entry: entry.name):
+        digest.update(entry.name.encode() + b"\0" + hashlib.sha256(entry.read_bytes()).digest())
+    return "sha256-" + digest.hexdigest()[:12]
+
+
+def tidy_name(value: str, where: str, longest: int) -> str:
+    """`value` as it may stand on a certificate; look-alikes are said on the error stream. Stops where it may not."""
+    try:
+        tidy = names.tidy(value)
+    except ValueError as error:
+        stop(f"{where}: {error} on a certificate. Nothing was written.")
+    if not 1 <= len(tidy) <= longest:
+        stop(f"{where}: it has {len(tidy)} characters; a certificate takes 1 to {longest}. Nothing was written.")
+    for remark in names.lookalikes(tidy):
+        say(f"{where}: look twice. {remark}", error=True)
+    return tidy
+
+
+def issue_into(
+    folder: Path,
+    achieved: Achieved,
+    private: Ed25519PrivateKey,
+    *,
+    now: datetime,
+    valid_until: datetime | None,
+    replaces: str | None,
+) -> tuple[str, dict[str, Any], bytes]:
+    """Issues a certificate into the registry in `folder`; the one with the id `replaces` is marked as superseded.
+
+    Returns the id, the signed credential and its file's bytes. Stops, with nothing issued, where something is wrong.
+    """
+    registry = Registry(folder)
+    try:
+        ring = registry.ring()
+        did = public_name(private)
+        if ring.current.did != did:
+            stop(f"{folder}: its current key is {ring.current.did}, the key given is {did}. Nothing was written.")
+        old_index = None if replaces is None else index_of(registry, replaces)
+        with registry.issuing() as index:
+            place = Place(did, identifier.new(), ring.url, ring.name, index)
+            salt = None if achieved.email is None else secrets.token_hex(16)
+            unsigned = issuing.build(achieved, place, issued=now, valid_until=valid_until, salt=salt)
+            secured = signing.sign(unsigned, private, format_time(now))
+            data = file_bytes(secured)
+            verdict = verify_bytes(data, issuer=did, now=now)
+            if not verdict.valid:
+                _broken(verdict.message)
+            publish({registry.certificate_path(place.identifier): data})
+        if old_index is not None:
+            registry.revoke(old_index, "replaced by a newer certificate", private, now, superseded=True)
+    except RegistryError as error:
+        stop(str(error))
+    return place.identifier, secured, data
+
+
+def _broken(message: str) -> NoReturn:
+    stop(f"The new certificate does not verify: {message} Nothing was written; please report this.")

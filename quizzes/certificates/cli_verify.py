@@ -1,0 +1,101 @@
+"""`offload-quiz certificate verify FILE|ID`."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from quizzes.certificates import keys
+from quizzes.certificates.certificate import Certificate
+from quizzes.certificates.cli_common import read, say, stop
+from quizzes.certificates.credential import Credential
+from quizzes.certificates.judge import Judgement, judge
+from quizzes.certificates.registry import Registry, RegistryError
+from quizzes.certificates.verify import LARGEST_FILE
+
+
+def verify(
+    file: Annotated[str, typer.Argument(metavar="FILE|ID", help="The certificate, or (with --registry) its id.")],
+    issuer: Annotated[str | None, typer.Option(help="The issuer you trust: a did:key, or the file of a public key.")] = None,
+    registry: Annotated[Path | None, typer.Option(help="The registry of an issuer you trust: a folder.")] = None,
+    email: Annotated[str | None, typer.Option(help="Say whether the certificate is bound to this e-mail.")] = None,
+    allow_test_keys: Annotated[bool, typer.Option("--allow-test-keys", help="Take published test keys for real ones.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Verify a certificate, offline. Exit 0: valid. Exit 1: any other verdict. Exit 2: could not look."""
+    try:
+        trusted = None if issuer is None else keys.load_issuer(issuer)
+    except keys.KeyFileError as error:
+        stop(f"--issuer: {error}")
+    try:
+        published = None if registry is None else Registry(registry).read()
+        if registry is not None and not Path(file).exists() and "/" not in file and "." not in file:
+            data = Registry(registry).certificate(file)
+        else:
+            data = read(Path(file), "a certificate", LARGEST_FILE)
+    except RegistryError as error:
+        stop(str(error))
+    found = judge(data, now=datetime.now(UTC), issuer=trusted, published=published, test_keys=allow_test_keys)
+    if as_json:
+        typer.echo(json.dumps(_report(found)))
+    else:
+        _explain(file, found, email)
+    raise typer.Exit(found.exit_status)
+
+
+def _report(found: Judgement) -> dict[str, object]:
+    report: dict[str, object] = {
+        "valid": found.verdict == "valid",
+        "verdict": found.verdict,
+        "message": found.message,
+    }
+    if found.revocation is not None:
+        report |= {"revoked_since": found.revocation.since, "reason": found.revocation.reason}
+        report["superseded"] = found.revocation.superseded
+    # What stands in a refused certificate is not repeated: a program that reads this must not take it for true.
+    if found.verdict == "valid" and found.certificate is not None:
+        report |= {key.replace(" ", "_"): value for key, value in facts(found.certificate).items()}
+    return report
+
+
+def facts(certificate: Credential | Certificate) -> dict[str, str]:
+    """What the certificate says, by label, in the order in which people read it."""
+    evidence = certificate.evidence[0]
+    result = {
+        "id": certificate.id,
+        "issued to": certificate.learner,
+        "achievement": certificate.name,
+        "result": certificate.points,
+        "assessed": evidence.narrative,
+        "limits": evidence.description,
+        "valid from": certificate.validFrom,
+    }
+    if isinstance(certificate, Certificate):
+        result["course"] = certificate.credentialSubject.achievement.version
+        result["questions"] = certificate.bank_version
+        result["evidence"] = ", ".join(part.id for part in certificate.evidence)
+    if certificate.validUntil is not None:
+        result["valid until"] = certificate.validUntil
+    return result | {"issuer": certificate.issuer.id}
+
+
+def _explain(file: str, found: Judgement, email: str | None) -> None:
+    say(f"{found.verdict.upper()}: {file}")
+    say(found.message)
+    if found.verdict != "valid":
+        say(found.meaning)
+    if found.certificate is None:
+        return
+    if found.verdict != "valid":
+        say("What it says, of which nothing is confirmed:")
+    for label, value in facts(found.certificate).items():
+        say(f"  {label + ':':<13}{value}")
+    if found.issuer_name:
+        say(f"  {'known as:':<13}{found.issuer_name}")
+    if email is not None:
+        bound = isinstance(found.certificate, Certificate) and found.certificate.bound_to(email)
+        say(f"  {'e-mail:':<13}{'bound to the one given' if bound else 'NOT bound to the one given'}")

@@ -1,0 +1,192 @@
+"""An issuer's registry as a folder: what it publishes, changed whole or not at all, one writer at a time."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from quizzes.certificates import identifier, keyring, published, signing, status_list, strict_json
+from quizzes.certificates.keyring import Keyring, KeyringError
+from quizzes.certificates.parts import format_time
+from quizzes.certificates.publish import replace
+from quizzes.certificates.published import Published, StatusUnknownError
+from quizzes.certificates.verify import LARGEST_FILE, file_bytes
+
+try:
+    import fcntl
+except ImportError:  # Windows: two issuers at once are then kept apart by people only
+    fcntl = None  # type: ignore[assignment]
+
+_LARGEST_LIST = 8 * 1024 * 1024
+
+
+class RegistryError(ValueError):
+    """A registry cannot be used or changed; the message names the file and says what to do."""
+
+
+class Registry:
+    """The registry in the folder `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self) -> Published:
+        """The bytes of its files. Raises RegistryError where it is no folder or a file cannot be read."""
+        if not self.path.is_dir():
+            raise RegistryError(f"{self.path}: there is no such folder. Write the folder that has issuer.json in it.")
+        return Published(*(self._bytes(self.path / f"{name}.json") for name in ("issuer", "status", "revocations")))
+
+    def ring(self) -> Keyring:
+        """The issuer's keys. Raises RegistryError where they cannot be relied on."""
+        try:
+            return self.read().ring()
+        except KeyringError as error:
+            raise RegistryError(f"{self.path / 'issuer.json'}: {error}. Make a registry with `certificate init`.") from None
+
+    def certificate_path(self, name: str) -> Path:
+        """Where the certificate with the id `name`, as people write it, stands. Raises RegistryError for what is no id."""
+        try:
+            return self.path / "c" / f"{identifier.parse(name)}.json"
+        except identifier.IdentifierError as error:
+            raise RegistryError(f"{name[:60]!a}: this is not the id of a certificate: {error}.") from None
+
+    def certificate(self, name: str) -> bytes:
+        """The bytes of the certificate with the id `name`. Raises RegistryError where there is none."""
+        path = self.certificate_path(name)
+        data = self._bytes(path, LARGEST_FILE)
+        if data is None:
+            raise RegistryError(f"{self.path}: there is no certificate with the id {identifier.shown(path.stem)} here.")
+        return data
+
+    def create(self, private: Ed25519PrivateKey, *, name: str, url: str, begin: datetime, now: datetime) -> None:
+        """Makes the registry; `begin` is from when on its key signs. Raises RegistryError where there is one already."""
+        with self._writing(create=True):
+            if (self.path / "issuer.json").exists():
+                raise RegistryError(f"{self.path}: there is a registry already. To change the key, use `certificate rotate`.")
+            try:
+                document = keyring.first(private, name=name, url=url, begin=begin, now=now)
+            except KeyringError as error:
+                raise RegistryError(f"{self.path}: {error}. Nothing was made.") from None
+            self._write({"issuer": document, **self._lists(keyring.read(document), private, status_list.empty(), [], now)})
+
+    def rotate(self, old: Ed25519PrivateKey, new: Ed25519PrivateKey, now: datetime) -> None:
+        """`new` signs from `now` on; the lists are signed with it anew. Raises RegistryError where `old` is not current."""
+        with self._writing():
+            document, _, bits, entries = self._state()
+            try:
+                document = keyring.rotated(document, old, new, now=now)
+            except KeyringError as error:
+                raise RegistryError(f"{self.path}: {error}.") from None
+            self._write({"issuer": document, **self._lists(keyring.read(document), new, bits, entries, now)})
+
+    def refresh(self, private: Ed25519PrivateKey, now: datetime) -> None:
+        """Signs both lists anew, so that they are good for another time."""
+        with self._writing():
+            _, ring, bits, entries = self._state()
+            self._write(self._lists(ring, private, bits, entries, now))
+
+    def free_index(self) -> int:
+        """A random index of the status list that no certificate here has. Raises RegistryError where half are taken."""
+        used = set()
+        for path in sorted((self.path / "c").glob("*.json")):
+            document = self._loads(path)
+            status = document.get("credentialStatus") if isinstance(document, dict) else None
+            used.add(status.get("statusListIndex") if isinstance(status, dict) else None)
+        if len(used) >= status_list.ENTRIES // 2:
+            raise RegistryError(f"{self.path}: half of the status list is taken. Make another registry for new certificates.")
+        while True:
+            index = secrets.randbelow(status_list.ENTRIES)
+            if str(index) not in used:
+                return index
+
+    @contextmanager
+    def issuing(self) -> Iterator[int]:
+        """A free index, with the registry locked, so that nobody else gets the same one meanwhile."""
+        with self._writing():
+            yield self.free_index()
+
+    def revoke(
+        self, index: int, reason: str, private: Ed25519PrivateKey, now: datetime, *, superseded: bool = False
+    ) -> dict[str, Any]:
+        """Sets entry `index` and notes since when and why; an entry that is set already stays as it is. Returns the entry."""
+        with self._writing():
+            return self._revoke(index, reason, private, now, superseded)
+
+    def _revoke(self, index: int, reason: str, private: Ed25519PrivateKey, now: datetime, superseded: bool) -> dict[str, Any]:
+        _, ring, bits, entries = self._state()
+        entry: dict[str, Any] = {"index": str(index), "since": format_time(now), "reason": reason}
+        if superseded:
+            entry["superseded"] = True
+        entry = next((old for old in entries if old["index"] == str(index)), entry)
+        status_list.set_bit(bits, index)
+        entries = [*(old for old in entries if old["index"] != str(index)), entry]
+        self._write(self._lists(ring, private, bits, entries, now))
+        return entry
+
+    def _lists(
+        self, ring: Keyring, private: Ed25519PrivateKey, bits: bytearray, entries: list[dict[str, Any]], now: datetime
+    ) -> dict[str, dict[str, Any]]:
+        did = published.public_name(private)
+        if did != ring.current.did:
+            raise RegistryError(f"{self.path}: its current key is {ring.current.did}, the key given is {did}.")
+        status = status_list.build(bits, url=f"{ring.url}/status.json", issuer=did, now=now)
+        revocations = published.build_revocations(entries, base=ring.url, issuer=did, now=now)
+        stamp = format_time(now)
+        return {"status": signing.sign(status, private, stamp), "revocations": signing.sign(revocations, private, stamp)}
+
+    def _state(self) -> tuple[dict[str, Any], Keyring, bytearray, list[dict[str, Any]]]:
+        """What the registry says now. A list that was altered is an error here, whatever its age."""
+        ring = self.ring()
+        documents = self.read()
+        try:
+            if documents.status is None or documents.revocations is None:
+                raise StatusUnknownError("status.json or revocations.json is missing; bring it back from a copy")
+            entries = published.entries_of(documents.revocations, ring)
+            bits = bytearray(published.bits_of(documents.status, ring, None))
+        except StatusUnknownError as error:
+            raise RegistryError(f"{self.path}: {error}. Nothing was changed.") from None
+        return self._loads(self.path / "issuer.json"), ring, bits, entries
+
+    def _write(self, documents: dict[str, dict[str, Any]]) -> None:
+        # Keys last: a crash before it leaves lists that the old keys do not vouch for, which reads as `status unknown`.
+        order = ("revocations", "status", "issuer")
+        replace({self.path / f"{name}.json": file_bytes(documents[name]) for name in order if name in documents})
+
+    def _loads(self, path: Path) -> Any:
+        try:
+            return strict_json.loads(self._bytes(path) or b"")
+        except strict_json.MalformedJsonError as error:
+            raise RegistryError(f"{path}: {error}. Bring it back from a copy.") from None
+
+    def _bytes(self, path: Path, limit: int = _LARGEST_LIST) -> bytes | None:
+        try:
+            with path.open("rb") as file:
+                return file.read(limit + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise RegistryError(f"{path}: the file cannot be read ({error.strerror}).") from None
+
+    @contextmanager
+    def _writing(self, *, create: bool = False) -> Iterator[None]:
+        try:
+            if create:
+                (self.path / "c").mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise RegistryError(f"{self.path}: the registry cannot be changed ({error.strerror}).") from None
+        try:
+            if fcntl is not None:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        except OSError as error:
+            raise RegistryError(f"{error.filename or self.path}: cannot be written ({error.strerror}).") from None
+        finally:
+            os.close(descriptor)
