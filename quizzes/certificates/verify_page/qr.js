@@ -56,7 +56,8 @@ function qrMatrix(text) {
   put(bytes.length, index < 9 ? 8 : 16);
   bytes.forEach((byte) => put(byte, 8));
   put(0, Math.min(4, room[index] * 8 - bits.length));
-  put(0, -bits.length & 7);
+  // The pictures' own library fills up a byte that is whole already with eight zeros; readers skip what follows the text.
+  put(0, Math.min(8 - (bits.length % 8), room[index] * 8 - bits.length));
   for (let pad = 0xec; bits.length < room[index] * 8; pad ^= 0xec ^ 0x11) put(pad, 8);
   const words = Array.from({ length: room[index] }, (_, at) => parseInt(bits.slice(at * 8, at * 8 + 8).join(""), 2));
 

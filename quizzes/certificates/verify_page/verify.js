@@ -67,7 +67,6 @@ async function signed(bytes) {
     secured = parseJson(bytes);
     if (!isObject(secured)) throw new BadShape("it is JSON, but not an object");
     if (!("proof" in secured)) throw new BadShape("it carries no proof");
-    checkShape(secured);
   } catch (error) {
     if (error instanceof MalformedJson || error instanceof BadShape) throw new Refusal("not a certificate", error.message);
     throw error;
@@ -75,13 +74,15 @@ async function signed(bytes) {
   let did;
   try {
     did = await verifyProof(secured);
+    checkShape(secured);
     if (did !== secured.issuer.id) throw new BadProof("it names one issuer and is signed with the key of another");
-    if (!isTime(secured.proof.created)) throw new BadProof("its date is not a time");
+    if (!isTime(secured.proof.created)) throw new BadShape("its date is not a time");
     if (canonicalJson(secured.proof["@context"] ?? null) !== canonicalJson(secured["@context"])) {
-      throw new BadProof("the proof has other contexts than the certificate");
+      throw new BadShape("the proof has other contexts than the certificate");
     }
   } catch (error) {
     if (error instanceof BadProof) throw new Refusal("altered", error.message);
+    if (error instanceof BadShape) throw new Refusal("not a certificate", error.message);
     throw error;
   }
   return secured;
