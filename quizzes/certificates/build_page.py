@@ -53,7 +53,13 @@ def build(
     )
     keys = "".join(f"<li><code>{escape(key.did)}</code></li>" for key in ring.keys)
     page = source("page.html")
-    for place, content in (("csp", policy), ("style", style), ("issuer", escape(ring.name)), ("keys", keys), ("script", script)):
+    for place, content in (
+        ("csp", policy),
+        ("style", style),
+        ("issuer", escape(ring.name)),
+        ("keys", keys),
+        ("script", script),
+    ):
         before, _, after = page.partition(f"@{place}@")
         page = before + content + after
     return page.encode()
@@ -61,7 +67,12 @@ def build(
 
 def schemas() -> dict[str, Any]:
     """The shapes of certificates as JSON schemas, for `shape.js`."""
-    return {"first": Credential.model_json_schema(), "today": Certificate.model_json_schema(), "contexts": CONTEXTS, "types": TYPES}
+    return {
+        "first": Credential.model_json_schema(),
+        "today": Certificate.model_json_schema(),
+        "contexts": CONTEXTS,
+        "types": TYPES,
+    }
 
 
 def source(name: str) -> str:
