@@ -98,7 +98,7 @@ def second_edition(certificate: Any) -> Face:
     advice = "A picture proves nothing. Check this file: offload-quiz certificate verify FILE"
     parts = (
         ("Asked for", achievement.criteria.narrative),
-        (evidence.name, evidence.narrative),
+        ("How it was assessed", evidence.narrative),
         ("Its limits", evidence.description),
     )
     for size in _SMALL_PRINT:  # the first in which all of it fits
@@ -107,7 +107,7 @@ def second_edition(certificate: Any) -> Face:
             break
     summary = (
         f"{certificate.learner} {passed} {achievement.name} of the course {credential.COURSE}. "
-        f"{certificate.points}. {_dates(certificate)}. {versions}. {evidence.name}: {evidence.narrative} {evidence.description} "
+        f"{certificate.points}. {_dates(certificate)}. {versions}. How it was assessed: {evidence.narrative} {evidence.description} "
         f"Asked for: {achievement.criteria.narrative} "
         f"Certificate {certificate.id}, key of the issuer {certificate.issuer.id}. A QR code repeats the id."
     )

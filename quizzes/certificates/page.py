@@ -70,7 +70,7 @@ def _facts(certificate: Certificate) -> str:
         "Issued to": certificate.learner,
         "Achievement": certificate.name,
         "Result": certificate.points,
-        evidence.name: evidence.narrative,
+        "How it was assessed": evidence.narrative,
         "Its limits": evidence.description,
         "Valid from": certificate.validFrom,
         "Valid until": certificate.validUntil or "no end",

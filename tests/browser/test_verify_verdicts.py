@@ -90,7 +90,8 @@ def page(made, tmp_path_factory):
 
 def test_every_verdict_is_that_of_python(made, page):
     published, files, _ = made
-    code = """text => verifyFile(Uint8Array.from(atob(text), symbol => symbol.charCodeAt(0)), trust).then(found => found.verdict)"""
+    code = """async text =>
+        (await verifyFile(Uint8Array.from(atob(text), symbol => symbol.charCodeAt(0)), trust)).verdict"""
     found = {name: page.evaluate(code, base64.b64encode(data).decode()) for name, data in files.items()}
     assert found == {name: judge(data, now=datetime.now(UTC), published=published).verdict for name, data in files.items()}
     assert {name for name, verdict in found.items() if verdict == "valid"} == {"valid", "svg", "png", "long"}

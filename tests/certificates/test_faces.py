@@ -2,13 +2,13 @@
 
 import zlib
 from datetime import UTC, datetime
+from decimal import Decimal
 from html.parser import HTMLParser
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from quizzes.certificates import badge_png, linkedin, page, png, verify
-from quizzes.certificates.certificate import Certificate
+from quizzes.certificates import badge_png, credential, identifier, issuing, linkedin, page, png, signing, verify
 from quizzes.certificates.judge import Judgement
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -64,16 +64,47 @@ def test_the_link_leads_to_this_certificate_and_reads_back():
         linkedin.fields(name="A", organization="B", issued="2026-03-01T12:00:00Z", url=URL, identifier="OTHER")
 
 
-def test_a_name_stays_text():
+def test_a_name_stays_text_and_the_page_links_to_itself_only(private, did):
     name = "<img src=a onerror=alert(1)>"
-    found = []
+    base, made = "https://example.org/certificates", identifier.new()
+    achieved = issuing.Achieved(
+        name, "name", (issuing.Passed("01", "", Decimal(3), Decimal(3)),), Decimal("0.8"), "instructor", "1.0", "1.0",
+        (issuing.File.of("results.json", b"{}"),),
+    )  # fmt: skip
+    unsigned = issuing.build(achieved, issuing.Place(did, made, base, name, 5), issued=NOW)
+    read = credential.read(signing.sign(unsigned, private, "2026-06-01T00:00:00Z"))
+    tags, links, texts = [], [], []
 
-    class Tags(HTMLParser):
+    class Reader(HTMLParser):
         def handle_starttag(self, tag, attrs):
-            found.append(tag)
+            tags.append(tag)
+            links.extend(value for key, value in attrs if key == "href")
 
-    html = page.render(Judgement("altered", f"What {name} says")).decode()
-    Tags().feed(html)
-    assert "img" not in found and "&lt;img" in html
-    facts = Certificate.model_construct  # the certificate's own fields go through the same escape
-    assert facts is not None
+        def handle_data(self, data):
+            texts.append(data)
+
+    Reader().feed(page.render(Judgement("valid", "whole", read, name)).decode())
+    assert "img" not in tags and name in texts
+    [link] = links
+    assert parse_qs(urlsplit(link).query)["certUrl"] == [f"{base}/c/{made}"]
+    assert "frame-ancestors 'none'" in page.HEADERS["Content-Security-Policy"]
+
+
+def test_the_page_of_a_revoked_certificate_says_so():
+    html = page.render(Judgement("revoked", "It was revoked on 2026-03-01: by mistake")).decode()
+    assert "Revoked" in html and "2026-03-01" in html
+
+
+def test_the_service_serves_pages_that_stand_in_no_frame(tmp_path):
+    fastapi = pytest.importorskip("fastapi", reason="FastAPI comes with the extra service")
+    pytest.importorskip("httpx", reason="FastAPI's test client needs httpx")
+    from fastapi.testclient import TestClient
+
+    from quizzes.service.certificates import router
+
+    app = fastapi.FastAPI()
+    app.include_router(router(tmp_path))
+    for name in (identifier.new(), "..%2f..%2fetc%2fpasswd", "x"):
+        assert TestClient(app).get(f"/c/{name}").status_code == 404
+    answer = TestClient(app).get(f"/c/{identifier.new()}")
+    assert answer.headers["content-security-policy"] == "frame-ancestors 'none'"

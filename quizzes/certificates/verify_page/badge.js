@@ -114,7 +114,7 @@ function secondEdition(secured) {
   lines.push(lineOf(560, below + 26, 15, versions, MIDDLE, true));
   const facts = [["Certificate", identifierOf(secured).match(/.{1,4}/g).join("-")], ["Key of the issuer", secured.issuer.id]];
   if ("name" in secured.issuer) facts.unshift(["Issuer", secured.issuer.name]);
-  const parts = [["Asked for", achievement.criteria.narrative], [evidence.name, evidence.narrative], ["Its limits", evidence.description]];
+  const parts = [["Asked for", achievement.criteria.narrative], ["How it was assessed", evidence.narrative], ["Its limits", evidence.description]];
   let small, bottom;
   for (const size of [14, 12, 10, 9, 8]) {
     [small, bottom] = smallPrint(parts, facts, size);
@@ -122,7 +122,7 @@ function secondEdition(secured) {
   }
   const summary =
     `${learnerOf(secured)} ${passed} ${achievement.name} of the course ${COURSE}. ${points}. ${datesOf(secured)}. ${versions}. ` +
-    `${evidence.name}: ${evidence.narrative} ${evidence.description} Asked for: ${achievement.criteria.narrative} ` +
+    `How it was assessed: ${evidence.narrative} ${evidence.description} Asked for: ${achievement.criteria.narrative} ` +
     `Certificate ${secured.id}, key of the issuer ${secured.issuer.id}. A QR code repeats the id.`;
   return { lines: [...lines, ...small], summary, qr: secured.id };
 }

@@ -26,7 +26,7 @@ function factsOf(secured) {
     ["Course version", first ? null : achievement.version],
     ["Question bank", first ? null : bankVersion(achievement)],
     ["Asked for", achievement.criteria.narrative],
-    [evidence.name, evidence.narrative],
+    ["How it was assessed", evidence.narrative],
     ["Its limits", evidence.description],
     ["Valid from", secured.validFrom],
     ["Valid until", secured.validUntil],
