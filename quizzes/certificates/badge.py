@@ -74,7 +74,7 @@ def embedded(svg: bytes) -> tuple[int, bytes]:
 
 
 def qr_text(certificate: Any) -> str:
-    """What the QR code says: the certificate's id, an address where the issuer has one. In edition 1, also key and signature."""
+    """What the QR code says: the certificate's id, an address where there is one. In edition 1, key and signature too."""
     return face(certificate).qr
 
 
@@ -111,7 +111,8 @@ def _draw(edition: int, shown: Face, data: bytes) -> bytes:
         for edge, width in badge_layout.FRAMES
     )
     head = (
-        f'<svg data-edition="{edition}" xmlns="http://www.w3.org/2000/svg" xmlns:openbadges="https://purl.imsglobal.org/ob/v3p0" '
+        f'<svg data-edition="{edition}" xmlns="http://www.w3.org/2000/svg" '
+        f'xmlns:openbadges="https://purl.imsglobal.org/ob/v3p0" '
         f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" aria-labelledby="title desc" '
         f"font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\">\n"
     )

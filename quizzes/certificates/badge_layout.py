@@ -85,7 +85,7 @@ def first_edition(certificate: Any) -> Face:
 
 
 def second_edition(certificate: Any) -> Face:
-    """Edition 2, for certificates of today's shape (`certificate.Certificate`). Its QR code is the certificate's id, an address."""
+    """Edition 2, for certificates of today's shape (`certificate.Certificate`). Its QR code is the id."""
     achievement, evidence = certificate.credentialSubject.achievement, certificate.evidence[0]
     passed = "passed the quizzes of" if achievement.achievementType == "Course" else "passed the quiz of"
     lines, y = _head(certificate, passed)
@@ -107,7 +107,8 @@ def second_edition(certificate: Any) -> Face:
             break
     summary = (
         f"{certificate.learner} {passed} {achievement.name} of the course {credential.COURSE}. "
-        f"{certificate.points}. {_dates(certificate)}. {versions}. How it was assessed: {evidence.narrative} {evidence.description} "
+        f"{certificate.points}. {_dates(certificate)}. {versions}. "
+        f"How it was assessed: {evidence.narrative} {evidence.description} "
         f"Asked for: {achievement.criteria.narrative} "
         f"Certificate {certificate.id}, key of the issuer {certificate.issuer.id}. A QR code repeats the id."
     )

@@ -23,12 +23,12 @@ class BakeError(ValueError):
 
 
 def render(secured: dict[str, Any], *, now: datetime) -> bytes:
-    """The PNG of a signed credential, credential inside. Raises BakeError where it does not verify, FontError without a font."""
+    """The PNG of a signed credential, credential inside. Raises BakeError where that does not verify, FontError."""
     return bake(draw(secured), secured, now=now)
 
 
 def bake(picture: bytes, secured: dict[str, Any], *, now: datetime) -> bytes:
-    """A copy of the PNG `picture` that carries `secured`. Raises BakeError for one that is not whole, PngError for the picture."""
+    """A copy of the PNG `picture` that carries `secured`. Raises BakeError where it is not whole, PngError."""
     verdict = verify.verify(verify.file_bytes(secured), now=now)
     if not verdict.valid:
         raise BakeError(f"This credential is not baked into a picture. {verdict.message}")

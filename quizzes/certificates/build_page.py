@@ -1,4 +1,4 @@
-"""The static verify page: one HTML file that needs no server and no network, made of the small sources in `verify_page`. Pure."""
+"""The static verify page: one HTML file that needs no server and no network, made of the sources in `verify_page`. Pure."""
 
 from __future__ import annotations
 

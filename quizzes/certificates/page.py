@@ -44,9 +44,10 @@ def render(judgement: Judgement) -> bytes:
     tone = {"valid": "good", "expired": "unsure", "status unknown": "unsure"}.get(judgement.verdict, "bad")
     mark = {"good": "✓", "bad": "✗", "unsure": "!"}[tone]
     body = [
-        f'<section class="verdict {tone}" role="status"><h2><span aria-hidden="true">{mark} </span>{escape(judgement.heading)}</h2>',
+        f'<section class="verdict {tone}" role="status">'
+        f'<h2><span aria-hidden="true">{mark} </span>{escape(judgement.heading)}</h2>',
         f"<p>{escape(judgement.meaning)}</p><p>{escape(judgement.message)}</p>",
-        "<p>This page tells what its server found. The file itself can be verified anywhere, without this server.</p></section>",
+        "<p>This page tells what its server found. The file itself can be verified anywhere, without it.</p></section>",
     ]
     if isinstance(certificate, Certificate):
         body.append(_facts(certificate))
@@ -91,7 +92,8 @@ def _profile(certificate: Certificate) -> str:
     )
     rows = "".join(
         f"<dt>{label}</dt><dd>{escape(form[key])} "
-        f'<button type="button" data-copy="{escape(form[key])}" data-label="{label}" aria-label="Copy {label}">Copy</button></dd>'
+        f'<button type="button" data-copy="{escape(form[key])}" data-label="{label}" '
+        f'aria-label="Copy {label}">Copy</button></dd>'
         for key, label in linkedin.LABELS.items()
         if key in form
     )
