@@ -67,11 +67,11 @@ def main() -> None:
 {clip}        optimizer.step()
         if dist.get_rank() == 0:
             print(f"step {{step}}: loss {{total:.4f}}", flush=True)
-{close}    dist.destroy_process_group()
-
+{close}
 
 if __name__ == "__main__":
     main()
+    dist.destroy_process_group()  # once nothing of the model is left that could still use it
 '''
 
 

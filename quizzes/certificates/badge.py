@@ -14,33 +14,47 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
-import segno
-
-from quizzes.certificates import credential, text
+from quizzes.certificates import badge_layout, credential, qr
+from quizzes.certificates.badge_layout import HEIGHT, INK, LINE, PAPER, QUIET, WIDTH, Face
 from quizzes.certificates.credential import Credential
 from quizzes.certificates.strict_json import canonical
 
-EDITION = 1
-"""The edition of the drawing that new certificates get."""
+EDITION = 2
+"""The edition of the drawing that new certificates get; those of the first shape have edition 1."""
 
 _START = b"<openbadges:credential><![CDATA["
 _END = b"]]></openbadges:credential>"
 _CLOSING, _CLOSING_SPLIT = b"]]>", b"]]]]><![CDATA[>"  # what ends a CDATA section, and the same across two of them
 _EDITION = re.compile(rb'\A<svg data-edition="([1-9][0-9]{0,3})" ')
 
-_WIDTH, _HEIGHT = 1120, 792  # A4 across
-_INK, _QUIET, _PAPER, _LINE = "#1b1b1b", "#4a4a4a", "#ffffff", "#0b4f6c"
-
 
 class BadgeError(ValueError):
     """An SVG is not a certificate of this program; the message says why, in a sentence without an end stop."""
 
 
-def render(secured: dict[str, Any], edition: int = EDITION) -> bytes:
-    """The SVG (UTF-8) of a signed credential. Raises CredentialError for another shape, BadgeError for an unknown edition."""
+def render(secured: dict[str, Any], edition: int | None = None) -> bytes:
+    """The SVG (UTF-8) of a signed credential, in the edition of its shape unless another is asked for.
+
+    Raises CredentialError for another shape, BadgeError for an unknown edition or one that does not belong to the shape.
+    """
+    certificate = credential.read(secured)
+    belongs = edition_of(certificate)
+    edition = belongs if edition is None else edition
     if edition not in _EDITIONS:
         raise BadgeError(f"it is drawn in edition {edition}, which this version of the program does not know")
-    return _EDITIONS[edition](credential.read(secured), canonical(secured))
+    if edition != belongs:
+        raise BadgeError(f"it is drawn in edition {edition}, and certificates of its shape have edition {belongs}")
+    return _draw(edition, face(certificate), canonical(secured))
+
+
+def edition_of(certificate: Any) -> int:
+    """The edition of the drawing that belongs to the shape of `certificate`."""
+    return 1 if isinstance(certificate, Credential) else EDITION
+
+
+def face(certificate: Any) -> Face:
+    """What the picture of a certificate shows, in the edition of its shape."""
+    return _EDITIONS[edition_of(certificate)](certificate)
 
 
 def embedded(svg: bytes) -> tuple[int, bytes]:
@@ -59,120 +73,60 @@ def embedded(svg: bytes) -> tuple[int, bytes]:
     return int(edition[1]), svg[start + len(_START) : end].replace(_CLOSING_SPLIT, _CLOSING)
 
 
-def qr_text(certificate: Credential) -> str:
-    """What the QR code says: id, issuer's key and signature of the certificate, by which a print leads to its one file."""
-    return "\n".join(("Offload Lab certificate", certificate.id, certificate.issuer.id, certificate.proof.proofValue))
+def qr_text(certificate: Any) -> str:
+    """What the QR code says: the certificate's id, an address where there is one. In edition 1, key and signature too."""
+    return face(certificate).qr
 
 
 def _qr_path(content: str, left: float, top: float, side: float) -> str:
-    # Error correction, mode, mask and the smallest version that holds the text fix the symbol completely (ISO/IEC 18004). A
-    # mask chosen by the library could be another one in its next release, and old certificates would no longer verify.
-    symbol = segno.make_qr(content, error="m", mode="byte", mask=0, boost_error=False)
-    modules = len(symbol.matrix)
-    runs = []
-    for y, row in enumerate(symbol.matrix):
-        x = 0
-        while x < modules:
-            length = 0
-            while x + length < modules and row[x + length]:
-                length += 1
-            if length:
-                runs.append(f"M{x} {y}h{length}v1h-{length}z")
-            x += length or 1
-    scale = side / (modules + 8)  # four modules of quiet zone on each side
+    rows = qr.matrix(content)
+    path = "".join(f"M{x} {y}h{length}v1h-{length}z" for x, y, length in qr.runs(rows))
+    scale = side / (len(rows) + 2 * qr.QUIET)
     return (
-        f'<rect x="{left}" y="{top}" width="{side}" height="{side}" fill="#ffffff"/>'
+        f'<rect x="{left:g}" y="{top:g}" width="{side:g}" height="{side:g}" fill="#ffffff"/>'
         f'<path transform="translate({left + 4 * scale:.4f} {top + 4 * scale:.4f}) scale({scale:.6f})" '
-        f'shape-rendering="crispEdges" fill="#000000" d="{"".join(runs)}"/>'
+        f'shape-rendering="crispEdges" fill="#000000" d="{path}"/>'
     )
 
 
-def _line(x: float, y: float, size: float, content: str, more: str = "", fill: str = _INK) -> str:
-    return f'<text x="{x:g}" y="{y:g}" font-size="{size}" fill="{fill}"{more}>{escape(content)}</text>'
-
-
-def _fitted(content: str, sizes: dict[int, int], room: float) -> tuple[int, list[str]]:
-    """The first of `sizes` (font size -> lines allowed), or else the last, in which `content` fits, and its lines."""
-    for size, lines in sizes.items():
-        wrapped = text.wrap(content, room / size)
-        if len(wrapped) <= lines:
-            break
-    return size, wrapped
-
-
-def _edition_1(certificate: Credential, data: bytes) -> bytes:
-    subject, evidence = certificate.credentialSubject, certificate.evidence[0]
-    dates = f"Issued on {certificate.validFrom[:10]}"
-    if certificate.validUntil:
-        dates += f", valid until {certificate.validUntil[:10]}"
-    middle, bold = ' text-anchor="middle"', ' font-weight="bold"'
-    body = []
-
-    y = 124.0
-    body.append(_line(_WIDTH / 2, y, 40, "Certificate", f'{middle}{bold} letter-spacing="6"'))
-    y += 40
-    body.append(_line(_WIDTH / 2, y, 18, credential.COURSE, middle, _QUIET))
-    size, lines = _fitted(certificate.learner, {52: 1, 42: 1, 34: 1, 28: 2, 20: 3}, 940)
-    y += 34
-    for line in lines:
-        y += size * 1.15
-        body.append(_line(_WIDTH / 2, y, size, line, middle + bold))
-    y += 38
-    body.append(_line(_WIDTH / 2, y, 18, "passed the quiz of", middle, _QUIET))
-    size, lines = _fitted(subject.achievement.name, {28: 1, 24: 1, 20: 2, 16: 3}, 940)
-    y += 6
-    for line in lines:
-        y += size * 1.25
-        body.append(_line(_WIDTH / 2, y, size, line, middle))
-    y += 36
-    body.append(_line(_WIDTH / 2, y, 20, f"{certificate.points} · {dates}", middle))
-
-    left, y, size = 84.0, 478.0, 14
-    for heading, content in (
-        ("Asked for", subject.achievement.criteria.narrative),
-        (evidence.name, evidence.narrative),
-        ("Its limits", evidence.description),
-    ):
-        body.append(_line(left, y, size, heading, bold))
-        for line in text.wrap(content, 640 / size):
-            y += 18
-            body.append(_line(left, y, size, line))
-        y += 25
-    for heading, content in (("Certificate", certificate.id), ("Key of the issuer", certificate.issuer.id)):
-        body.append(_line(left, y, 13, heading, bold))
-        body.append(_line(left + 140, y, 13, content, ' font-family="monospace"'))
-        y += 19
-    advice = "A picture proves nothing. Check this file: offload-quiz certificate verify FILE"
-    body.append(_line(left, y + 4, 13, advice, fill=_QUIET))
-
-    summary = (
-        f"{certificate.learner} passed the quiz of {subject.achievement.name} of the course {credential.COURSE}. "
-        f"{certificate.points}. {dates}. {evidence.name}: {evidence.narrative} {evidence.description} "
-        f"Asked for: {subject.achievement.criteria.narrative} "
-        f"Certificate {certificate.id}, key of the issuer {certificate.issuer.id}. "
-        "A QR code repeats the id, the key and the signature."
+def _line(line: badge_layout.Line) -> str:
+    more = "".join(
+        attribute
+        for wanted, attribute in (
+            (line.middle, ' text-anchor="middle"'),
+            (line.bold, ' font-weight="bold"'),
+            (line.spaced, ' letter-spacing="6"'),
+            (line.mono, ' font-family="monospace"'),
+        )
+        if wanted
     )
-    frame = (
-        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="{_PAPER}"/>'
-        f'<rect x="24" y="24" width="{_WIDTH - 48}" height="{_HEIGHT - 48}" fill="none" stroke="{_LINE}" stroke-width="6"/>'
-        f'<rect x="36" y="36" width="{_WIDTH - 72}" height="{_HEIGHT - 72}" fill="none" stroke="{_LINE}" stroke-width="1.5"/>'
+    fill = QUIET if line.quiet else INK
+    return f'<text x="{line.x:g}" y="{line.y:g}" font-size="{line.size}" fill="{fill}"{more}>{escape(line.text)}</text>'
+
+
+def _draw(edition: int, shown: Face, data: bytes) -> bytes:
+    frame = f'<rect width="{WIDTH}" height="{HEIGHT}" fill="{PAPER}"/>' + "".join(
+        f'<rect x="{edge}" y="{edge}" width="{WIDTH - 2 * edge}" height="{HEIGHT - 2 * edge}" fill="none" '
+        f'stroke="{LINE}" stroke-width="{width:g}"/>'
+        for edge, width in badge_layout.FRAMES
     )
     head = (
-        f'<svg data-edition="1" xmlns="http://www.w3.org/2000/svg" xmlns:openbadges="https://purl.imsglobal.org/ob/v3p0" '
-        f'viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}" height="{_HEIGHT}" role="img" aria-labelledby="title desc" '
+        f'<svg data-edition="{edition}" xmlns="http://www.w3.org/2000/svg" '
+        f'xmlns:openbadges="https://purl.imsglobal.org/ob/v3p0" '
+        f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" aria-labelledby="title desc" '
         f"font-family=\"Helvetica, Arial, 'DejaVu Sans', sans-serif\">\n"
     )
     tail = "\n".join(
         (
-            f'<title id="title">Certificate of {escape(certificate.learner)}: {escape(subject.achievement.name)}</title>',
-            f'<desc id="desc">{escape(summary)}</desc>',
+            f'<title id="title">{escape(shown.title)}</title>',
+            f'<desc id="desc">{escape(shown.summary)}</desc>',
             frame,
-            *body,
-            _qr_path(qr_text(certificate), 764, 452, 276),
+            *map(_line, shown.lines),
+            _qr_path(shown.qr, *badge_layout.QR),
             "</svg>\n",
         )
     )
     return head.encode() + _START + data.replace(_CLOSING, _CLOSING_SPLIT) + _END + b"\n" + tail.encode()
 
 
-_EDITIONS: dict[int, Callable[[Credential, bytes], bytes]] = {1: _edition_1}
+_EDITIONS: dict[int, Callable[[Any], Face]] = {1: badge_layout.first_edition, 2: badge_layout.second_edition}

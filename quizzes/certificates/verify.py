@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import ModuleType
 
-from quizzes.certificates import badge, credential, rdf, signing, strict_json
+from quizzes.certificates import badge, credential, png, rdf, signing, strict_json
 from quizzes.certificates.certificate import Certificate
 from quizzes.certificates.credential import Credential, CredentialError
 from quizzes.certificates.signing import ProofError
@@ -55,7 +55,8 @@ def verify(data: bytes, *, issuer: str | None = None, now: datetime) -> Verdict:
     `eddsa-rdfc-2022` and the extra `rdf` is not installed.
     """
     try:
-        certificate = _whole_svg(data) if data.startswith(b"<") else _whole_json(data)
+        read = _whole_png if data.startswith(png.SIGNATURE) else _whole_svg if data.startswith(b"<") else _whole_json
+        certificate = read(data)
         _check_issuer(certificate, issuer)
         _check_time(certificate, now)
     except _Refused as refused:
@@ -134,6 +135,17 @@ def _whole_svg(data: bytes) -> Credential | Certificate:
             f"false. {_ORIGINAL}"
         )
         raise _Refused("altered", message, certificate)
+    return certificate
+
+
+def _whole_png(data: bytes) -> Credential | Certificate:
+    try:
+        inside = png.embedded(data)
+    except png.PngError as error:
+        raise _Refused("malformed", f"This PNG is not a certificate, or it is damaged: {error}. {_ORIGINAL}") from None
+    secured, certificate = _signed(inside)
+    if inside != strict_json.canonical(secured):
+        raise _Refused("altered", f"The credential in the PNG was rewritten after it was signed. {_ORIGINAL}", certificate)
     return certificate
 
 

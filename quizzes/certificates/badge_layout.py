@@ -1,0 +1,175 @@
+"""What the picture of a certificate shows, and where: the one layout behind SVG, PNG and PDF. Pure.
+
+`verify_page/badge.js` does the same for the static page. Both must give the same numbers, so all of it is sums and products of
+a few floats in one order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from quizzes.certificates import credential, text
+
+WIDTH, HEIGHT = 1120, 792
+"""The units of the picture: A4 across, one unit is 297 / 1120 mm."""
+QR = (764.0, 452.0, 276.0)
+"""Left, top and side of the QR code with its quiet zone: 73 mm on paper."""
+FRAMES = ((24, 6.0), (36, 1.5))
+"""Distance from the edge and width of the two frames."""
+INK, QUIET, PAPER, LINE = "#1b1b1b", "#4a4a4a", "#ffffff", "#0b4f6c"
+
+_LOWEST = 752.0
+_SMALL_PRINT = (14, 12, 10, 9, 8)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of text. `x` is its left end, or its middle where `middle` is set; `y` the base line."""
+
+    x: float
+    y: float
+    size: int
+    text: str
+    middle: bool = False
+    bold: bool = False
+    mono: bool = False
+    quiet: bool = False
+    spaced: bool = False
+
+
+@dataclass(frozen=True)
+class Face:
+    """A certificate as a picture."""
+
+    title: str
+    summary: str
+    """All that the picture says, for who cannot see it."""
+    lines: tuple[Line, ...]
+    qr: str
+    """What the QR code says."""
+
+
+def first_edition(certificate: Any) -> Face:
+    """Edition 1, for certificates of the first shape (`credential.Credential`)."""
+    subject, evidence = certificate.credentialSubject, certificate.evidence[0]
+    lines, y = _head(certificate, "passed the quiz of")
+    lines.append(Line(WIDTH / 2, y, 20, f"{certificate.points} · {_dates(certificate)}", middle=True))
+    y = 478.0
+    for heading, content in (
+        ("Asked for", subject.achievement.criteria.narrative),
+        (evidence.name, evidence.narrative),
+        ("Its limits", evidence.description),
+    ):
+        lines.append(Line(84.0, y, 14, heading, bold=True))
+        for line in text.wrap(content, 640 / 14):
+            y += 18
+            lines.append(Line(84.0, y, 14, line))
+        y += 25
+    for heading, content in (("Certificate", certificate.id), ("Key of the issuer", certificate.issuer.id)):
+        lines.append(Line(84.0, y, 13, heading, bold=True))
+        lines.append(Line(224.0, y, 13, content, mono=True))
+        y += 19
+    advice = "A picture proves nothing. Check this file: offload-quiz certificate verify FILE"
+    lines.append(Line(84.0, y + 4, 13, advice, quiet=True))
+    summary = (
+        f"{certificate.learner} passed the quiz of {subject.achievement.name} of the course {credential.COURSE}. "
+        f"{certificate.points}. {_dates(certificate)}. {evidence.name}: {evidence.narrative} {evidence.description} "
+        f"Asked for: {subject.achievement.criteria.narrative} "
+        f"Certificate {certificate.id}, key of the issuer {certificate.issuer.id}. "
+        "A QR code repeats the id, the key and the signature."
+    )
+    # By id, issuer's key and signature a print leads to its one file.
+    qr = "\n".join(("Offload Lab certificate", certificate.id, certificate.issuer.id, certificate.proof.proofValue))
+    return Face(_title(certificate), summary, tuple(lines), qr)
+
+
+def second_edition(certificate: Any) -> Face:
+    """Edition 2, for certificates of today's shape (`certificate.Certificate`). Its QR code is the id."""
+    achievement, evidence = certificate.credentialSubject.achievement, certificate.evidence[0]
+    passed = "passed the quizzes of" if achievement.achievementType == "Course" else "passed the quiz of"
+    lines, y = _head(certificate, passed)
+    lines.append(Line(WIDTH / 2, y, 20, f"{certificate.points} · {_dates(certificate)}", middle=True))
+    versions = f"Course version {achievement.version}, question bank {certificate.bank_version or 'not named'}"
+    lines.append(Line(WIDTH / 2, y + 26, 15, versions, middle=True, quiet=True))
+    facts = [("Certificate", _grouped(certificate.identifier)), ("Key of the issuer", certificate.issuer.id)]
+    if certificate.issuer.name is not None:
+        facts.insert(0, ("Issuer", certificate.issuer.name))
+    advice = "A picture proves nothing. Check this file: offload-quiz certificate verify FILE"
+    parts = (
+        ("Asked for", achievement.criteria.narrative),
+        ("How it was assessed", evidence.narrative),
+        ("Its limits", evidence.description),
+    )
+    for size in _SMALL_PRINT:  # the first in which all of it fits
+        small, bottom = _small_print(parts, facts, advice, size)
+        if bottom <= _LOWEST:
+            break
+    summary = (
+        f"{certificate.learner} {passed} {achievement.name} of the course {credential.COURSE}. "
+        f"{certificate.points}. {_dates(certificate)}. {versions}. "
+        f"How it was assessed: {evidence.narrative} {evidence.description} "
+        f"Asked for: {achievement.criteria.narrative} "
+        f"Certificate {certificate.id}, key of the issuer {certificate.issuer.id}. A QR code repeats the id."
+    )
+    return Face(_title(certificate), summary, (*lines, *small), certificate.id)
+
+
+def _small_print(
+    parts: tuple[tuple[str, str], ...], facts: list[tuple[str, str]], advice: str, size: int
+) -> tuple[list[Line], float]:
+    lines, y, step = [], 478.0, size + 4
+    for heading, content in parts:
+        lines.append(Line(84.0, y, size, heading, bold=True))
+        for line in text.wrap(content, 640 / size):
+            y += step
+            lines.append(Line(84.0, y, size, line))
+        y += step + 6
+    for heading, content in facts:
+        lines.append(Line(84.0, y, size - 1, heading, bold=True))
+        for line in text.wrap(content, 520 / (size - 1)):
+            lines.append(Line(224.0, y, size - 1, line, mono=heading != "Issuer"))
+            y += step
+    lines.append(Line(84.0, y + 4, size - 1, advice, quiet=True))
+    return lines, y + 4
+
+
+def _head(certificate: Any, passed: str) -> tuple[list[Line], float]:
+    middle = WIDTH / 2
+    lines = [Line(middle, 124.0, 40, "Certificate", middle=True, bold=True, spaced=True)]
+    lines.append(Line(middle, 164.0, 18, credential.COURSE, middle=True, quiet=True))
+    y = 198.0
+    size, wrapped = _fitted(certificate.learner, {52: 1, 42: 1, 34: 1, 28: 2, 20: 3}, 940)
+    for line in wrapped:
+        y += size * 1.15
+        lines.append(Line(middle, y, size, line, middle=True, bold=True))
+    y += 38
+    lines.append(Line(middle, y, 18, passed, middle=True, quiet=True))
+    size, wrapped = _fitted(certificate.credentialSubject.achievement.name, {28: 1, 24: 1, 20: 2, 16: 3}, 940)
+    y += 6
+    for line in wrapped:
+        y += size * 1.25
+        lines.append(Line(middle, y, size, line, middle=True))
+    return lines, y + 36
+
+
+def _fitted(content: str, sizes: dict[int, int], room: float) -> tuple[int, list[str]]:
+    """The first of `sizes` (font size -> lines allowed), or else the last, in which `content` fits, and its lines."""
+    for size, allowed in sizes.items():
+        wrapped = text.wrap(content, room / size)
+        if len(wrapped) <= allowed:
+            break
+    return size, wrapped
+
+
+def _dates(certificate: Any) -> str:
+    end = f", valid until {certificate.validUntil[:10]}" if certificate.validUntil else ""
+    return f"Issued on {certificate.validFrom[:10]}{end}"
+
+
+def _title(certificate: Any) -> str:
+    return f"Certificate of {certificate.learner}: {certificate.credentialSubject.achievement.name}"
+
+
+def _grouped(identifier: str) -> str:
+    return "-".join(identifier[start : start + 4] for start in range(0, len(identifier), 4))

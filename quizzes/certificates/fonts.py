@@ -1,0 +1,87 @@
+"""Fonts for PNG and PDF: for each character one that has it. A character without a font is an error, never an empty box.
+
+A browser picks fonts for the SVG by itself; a PDF must carry its own. They come with the extra `certificates`; fonts of the
+system are used where those lack a character.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import unicodedata
+from functools import cache
+from pathlib import Path
+
+from quizzes.certificates.text import printable
+
+_PACKAGED = (("fontpkg_noto_sans", "files/NotoSans[wdth,wght].ttf"), ("pylopdf_fonts_ko", "NotoSansKR-Regular.otf"))
+_SYSTEM = (
+    "/usr/share/fonts/truetype/dejavu/DejaVuSans.ttf",
+    "/usr/share/fonts/truetype/nanum/NanumGothic.ttf",
+    "/usr/share/fonts/truetype/noto/NotoSans-Regular.ttf",
+    "/Library/Fonts/Arial Unicode.ttf",
+    "/System/Library/Fonts/Supplemental/Arial Unicode.ttf",
+    "C:/Windows/Fonts/arial.ttf",
+    "C:/Windows/Fonts/malgun.ttf",
+)
+REMEDY = (
+    "Install fonts: pip install 'offload-lab[certificates]' (Latin, Greek, Cyrillic, Korean), or on Debian "
+    "apt-get install fonts-dejavu-core fonts-nanum. Or use the SVG, for which the browser finds the fonts."
+)
+
+
+class FontError(ValueError):
+    """No font on this machine draws a text; the message says which character, and what to install."""
+
+
+def runs(text: str, chain: tuple[Path, ...] | None = None) -> list[tuple[Path, str]]:
+    """`text` cut into pieces, each with the font file that draws all of it. Raises FontError where no font does.
+
+    A run goes on in its font as long as that has the characters, so that spaces and digits do not change look in mid-line.
+    """
+    chain = available() if chain is None else chain
+    pieces: list[tuple[Path, str]] = []
+    for symbol in text:
+        _check_script(symbol)
+        if pieces and ord(symbol) in characters(pieces[-1][0]):
+            pieces[-1] = (pieces[-1][0], pieces[-1][1] + symbol)
+            continue
+        for path in chain:
+            if ord(symbol) in characters(path):
+                pieces.append((path, symbol))
+                break
+        else:
+            name = unicodedata.name(symbol, "no name")
+            raise FontError(f"No font here draws “{printable(symbol)}” (U+{ord(symbol):04X}, {name}). {REMEDY}")
+    return pieces
+
+
+@cache
+def available() -> tuple[Path, ...]:
+    """The font files found on this machine, first choice first."""
+    found = []
+    for package, name in _PACKAGED:
+        spec = importlib.util.find_spec(package)
+        if spec is not None and spec.origin is not None:
+            found.append(Path(spec.origin).parent / name)
+    return tuple(path for path in (*found, *map(Path, _SYSTEM)) if path.is_file())
+
+
+@cache
+def characters(path: Path) -> frozenset[int]:
+    """The code points that the font in `path` has a glyph for. Raises FontError where the file is no font."""
+    from fontTools.ttLib import TTFont, TTLibError
+
+    try:
+        with TTFont(path, lazy=True) as font:
+            return frozenset(font.getBestCmap() or ())
+    except (TTLibError, OSError) as error:
+        raise FontError(f"{path}: this font cannot be read ({error}). Remove it or install it again.") from None
+
+
+def _check_script(symbol: str) -> None:
+    # These letters change shape or order with their neighbours. Set one by one, as here, they would spell another name.
+    if unicodedata.bidirectional(symbol) in ("R", "AL", "AN") or unicodedata.category(symbol) in ("Mn", "Mc", "Me"):
+        raise FontError(
+            f"The character U+{ord(symbol):04X} ({unicodedata.name(symbol, 'no name')}) belongs to a script that this program "
+            "cannot set in a PNG or PDF. Use the SVG, which the browser sets right."
+        )

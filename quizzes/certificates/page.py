@@ -1,0 +1,107 @@
+"""The page of one certificate: what it says, its verdict, LinkedIn's form and the fields to copy. Pure.
+
+Everything from a certificate goes in escaped, and the policy allows one script, by its hash. A page in a frame of another site
+cannot be forbidden from inside the page: whoever serves it sends `HEADERS` with it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from html import escape
+
+from quizzes.certificates import linkedin
+from quizzes.certificates.build_page import source
+from quizzes.certificates.certificate import Certificate
+from quizzes.certificates.judge import Judgement
+
+HEADERS = {
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "X-Frame-Options": "DENY",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+"""What must be sent with a page; a `meta` element cannot say it."""
+
+_SCRIPT = """
+for (const button of document.querySelectorAll("button[data-copy]")) {
+  button.addEventListener("click", async () => {
+    const said = document.getElementById("copied");
+    try {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      said.textContent = `${button.dataset.label} copied.`;
+    } catch {
+      said.textContent = "This browser does not let the page copy. Select the text and copy it.";
+    }
+  });
+}
+"""
+
+
+def render(judgement: Judgement) -> bytes:
+    """The page (UTF-8) of a judged certificate. A revoked one has a page too, which says since when and why."""
+    certificate = judgement.certificate
+    tone = {"valid": "good", "expired": "unsure", "status unknown": "unsure"}.get(judgement.verdict, "bad")
+    mark = {"good": "✓", "bad": "✗", "unsure": "!"}[tone]
+    body = [
+        f'<section class="verdict {tone}" role="status">'
+        f'<h2><span aria-hidden="true">{mark} </span>{escape(judgement.heading)}</h2>',
+        f"<p>{escape(judgement.meaning)}</p><p>{escape(judgement.message)}</p>",
+        "<p>This page tells what its server found. The file itself can be verified anywhere, without it.</p></section>",
+    ]
+    if isinstance(certificate, Certificate):
+        body.append(_facts(certificate))
+        if judgement.verdict == "valid" and certificate.base.startswith("http"):
+            body.append(_profile(certificate))
+    style = source("style.css")
+    policy = f"default-src 'none'; script-src {_hash(_SCRIPT)}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">'
+        '<meta name="robots" content="noindex">'
+        f"<title>Certificate: {escape(judgement.heading)}</title><style>{style}</style></head>\n"
+        f"<body><main><h1>Certificate</h1>{''.join(body)}</main><script>{_SCRIPT}</script></body></html>\n"
+    ).encode()
+
+
+def _facts(certificate: Certificate) -> str:
+    evidence = certificate.evidence[0]
+    rows = {
+        "Issued to": certificate.learner,
+        "Achievement": certificate.name,
+        "Result": certificate.points,
+        "How it was assessed": evidence.narrative,
+        "Its limits": evidence.description,
+        "Valid from": certificate.validFrom,
+        "Valid until": certificate.validUntil or "no end",
+        "Key of the issuer": certificate.issuer.id,
+        "Certificate": certificate.identifier,
+    }
+    return "<dl>" + "".join(f"<dt>{escape(label)}</dt><dd>{escape(value)}</dd>" for label, value in rows.items()) + "</dl>"
+
+
+def _profile(certificate: Certificate) -> str:
+    form = linkedin.fields(
+        name=certificate.name,
+        organization=certificate.issuer.name or "Offload Lab",
+        issued=certificate.validFrom,
+        until=certificate.validUntil,
+        url=certificate.id,
+        identifier=certificate.identifier,
+    )
+    rows = "".join(
+        f"<dt>{label}</dt><dd>{escape(form[key])} "
+        f'<button type="button" data-copy="{escape(form[key])}" data-label="{label}" '
+        f'aria-label="Copy {label}">Copy</button></dd>'
+        for key, label in linkedin.LABELS.items()
+        if key in form
+    )
+    return (
+        f'<h2>For a profile</h2><p><a href="{escape(linkedin.link(form))}" rel="noopener noreferrer">Add to LinkedIn</a>. '
+        f'Where its form stays empty, copy the fields:</p><dl>{rows}</dl><p id="copied" role="status" aria-live="polite"></p>'
+    )
+
+
+def _hash(content: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

@@ -1,0 +1,1 @@
+"""The service: pages of certificates, and judging online."""
