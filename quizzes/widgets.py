@@ -42,7 +42,7 @@ class Card:
         self._quiz, self._question = quiz, question
         prompt = widgets.HTML(f"<p><strong>{escape(question.name)}.</strong> {escape(question.prompt)}</p>")
         self.controls = self._build()
-        self.button = widgets.Button(description="Check", tooltip=f"Check your answer to {question.name}")
+        self.button = widgets.Button(description=f"Check {question.name}", tooltip=f"Check your answer to {question.name}")
         self.button.on_click(lambda _: self._check())
         self.verdict = widgets.HTML()
         self.sure = widgets.Dropdown(
@@ -63,45 +63,53 @@ class Card:
     def _build(self) -> list[Any]:
         question, wide = self._question, widgets.Layout(width="auto")
         style = {"description_width": "initial"}
-        if question.kind == "one":
-            options = [(f"{choice.id}) {choice.text}", choice.id) for choice in question.choices]
-            return [widgets.RadioButtons(options=options, index=None, layout=wide)]
-        if question.kind == "several":
-            return [
+        if question.choices:
+            boxes = [
                 widgets.Checkbox(description=f"{choice.id}) {choice.text}", indent=False, layout=wide)
                 for choice in question.choices
             ]
-        if question.kind == "plot":
-            options = [(f"{choice.id}) {choice.text}", choice.id) for choice in question.choices]
-            return [widgets.RadioButtons(options=options, index=None, layout=wide)]
+            if question.kind != "several":  # no radio buttons: JupyterLab keeps their arrow keys for its cells
+                for box in boxes:
+                    box.observe(self._only, "value")
+            return boxes
         if question.kind == "order":
-            ranks = [("place", None), *((str(n), n) for n in range(1, len(question.steps) + 1))]
+            ranks = [("place", 0), *((str(n), n) for n in range(1, len(question.steps) + 1))]
             return [
                 widgets.Dropdown(description=f"{step.id}) {step.text}", options=ranks, layout=wide, style=style)
                 for step in question.shown_steps()
             ]
         if question.kind == "match":
-            rights = [("choose", None), *((f"{name}) {text}", name) for name, text in question.options().items())]
+            rights = [("choose", ""), *((f"{name}) {text}", name) for name, text in question.options().items())]
             return [
                 widgets.Dropdown(description=f"{pair.id}) {pair.left}", options=rights, layout=wide, style=style)
                 for pair in question.pairs
             ]
         if question.kind == "text":
-            return [widgets.Text(description="Your answer:", style=style, layout=wide, continuous_update=False)]
-        return [widgets.Text(description="Number and unit:", placeholder="12 GB", style=style, continuous_update=False)]
+            return [
+                widgets.Text(description=f"{question.name}, your answer:", style=style, layout=wide, continuous_update=False)
+            ]
+        label = f"{question.name}, number and unit:"
+        return [widgets.Text(description=label, placeholder="12 GB", style=style, continuous_update=False)]
+
+    def _only(self, change: Any) -> None:
+        """One of several boxes: what was chosen before is not any more."""
+        if change["new"]:
+            for box in self.controls:
+                if box is not change["owner"]:
+                    box.value = False
 
     def given(self) -> Any:
-        if self._question.kind == "several":
+        if self._question.choices:
             pairs = zip(self._question.choices, self.controls, strict=True)
             return [choice.id for choice, control in pairs if control.value]
         if self._question.kind == "order":
             steps = zip(self._question.shown_steps(), self.controls, strict=True)
-            ranked = sorted((control.value, step.id) for step, control in steps if control.value is not None)
+            ranked = sorted((control.value, step.id) for step, control in steps if control.value)
             # Two in one place, or one left out, is no order yet: what is sent then is not understood, and costs nothing.
             return [step for _, step in ranked] if len({rank for rank, _ in ranked}) == len(self.controls) else []
         if self._question.kind == "match":
             pairs = zip(self._question.pairs, self.controls, strict=True)
-            return {pair.id: control.value for pair, control in pairs if control.value is not None}
+            return {pair.id: control.value for pair, control in pairs if control.value}
         return self.controls[0].value or ""
 
     def _hint(self) -> None:
@@ -118,27 +126,21 @@ class Card:
         answer = self._quiz.recorded(self._question.name)
         if answer is None:
             return
-        if self._question.kind == "several":
+        if self._question.choices:
+            # A recorded answer may name a choice that an edited file or an older bank had: then nothing is chosen.
+            chosen = [answer] if isinstance(answer, str) else answer
             for choice, control in zip(self._question.choices, self.controls, strict=True):
-                control.value = choice.id in answer
+                control.value = choice.id in chosen
         elif self._question.kind == "order":
             for step, control in zip(self._question.shown_steps(), self.controls, strict=True):
-                control.value = answer.index(step.id) + 1 if step.id in answer else None
+                control.value = answer.index(step.id) + 1 if step.id in answer else 0
         elif self._question.kind == "match":
             offered = self._question.options()
             for pair, control in zip(self._question.pairs, self.controls, strict=True):
-                control.value = answer.get(pair.id) if answer.get(pair.id) in offered else None
+                control.value = answer.get(pair.id) if answer.get(pair.id) in offered else ""
         else:
-            self._set(answer)
+            self.controls[0].value = str(answer)
         self._tell(self._quiz._verdict(self._question))
-
-    def _set(self, answer: Any) -> None:
-        """A recorded answer may name a choice that an edited file or an older bank had: then nothing is chosen."""
-        control = self.controls[0]
-        if not hasattr(control, "options"):
-            control.value = str(answer)
-        elif answer in [choice.id for choice in self._question.choices]:
-            control.value = answer
 
     def _tell(self, verdict: Verdict) -> None:
         if not verdict.understood:

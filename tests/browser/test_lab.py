@@ -199,7 +199,7 @@ def test_the_lesson_runs_answers_and_remembers(lab, page):
     page.get_by_label(re.compile(r"^d\) 16: weight")).check()
     check.click()
     page.get_by_text("✔ Right").first.wait_for(timeout=20_000)
-    number = page.get_by_label("Number and unit:")
+    number = page.get_by_label("q3, number and unit:")
     number.fill("30 GB")
     number.press("Enter")
     page.get_by_role("button", name="Check").nth(2).click()
