@@ -89,7 +89,8 @@ class Card:
                 widgets.Text(description=f"{question.name}, your answer:", style=style, layout=wide, continuous_update=False)
             ]
         label = f"{question.name}, number and unit:"
-        return [widgets.Text(description=label, placeholder="12 GB", style=style, continuous_update=False)]
+        example = "12 GB" if question.unit == "bytes" else ""
+        return [widgets.Text(description=label, placeholder=example, style=style, continuous_update=False)]
 
     def _only(self, change: Any) -> None:
         """One of several boxes: what was chosen before is not any more."""
