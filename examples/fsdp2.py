@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from pathlib import Path
 
 import torch
@@ -92,4 +93,6 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: torchrun --nproc-per-node=2 examples/fsdp2.py FOLDER    (one that all ranks see)")
     main(Path(sys.argv[1]), start())
+    dist.barrier()
+    time.sleep(0.5)  # gloo's threads let go of the last tensors; one that does so while Python ends would abort it
     dist.destroy_process_group()

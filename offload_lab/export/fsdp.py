@@ -12,6 +12,7 @@ _SCRIPT = '''\
 """{head}"""
 
 {functools}import os
+import time
 
 import torch
 import torch.distributed as dist
@@ -71,7 +72,9 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
-    dist.destroy_process_group()  # once nothing of the model is left that could still use it
+    dist.barrier()
+    time.sleep(0.5)  # gloo's threads let go of the last tensors; one that does so while Python ends would abort it
+    dist.destroy_process_group()
 '''
 
 
