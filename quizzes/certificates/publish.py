@@ -9,33 +9,11 @@ from pathlib import Path
 
 
 def publish(files: Mapping[Path, bytes]) -> None:
-    """Writes all `files` or none. Each is written beside its place, flushed to the disk and moved there by one rename.
+    """Writes all `files` or none, in their order, new ones or in place of those that stand there. Each is written beside its
+    place, flushed to the disk and moved there by one rename.
 
-    Raises OSError as the system gives it, with the path that it is about; nothing new is left then.
-    """
-    written: dict[Path, Path] = {}
-    placed: list[Path] = []
-    try:
-        for path, data in files.items():
-            beside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-            written[beside] = path
-            with beside.open("xb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-        for beside, path in written.items():
-            os.replace(beside, path)
-            placed.append(path)
-    except OSError:
-        for path in (*written, *placed):
-            path.unlink(missing_ok=True)
-        raise
-
-
-def replace(files: Mapping[Path, bytes]) -> None:
-    """Like `publish`, for files that may stand there already: in their order, and where one fails all are as they were.
-
-    A crash between two renames leaves the first ones new; a caller orders them so that this does no harm.
+    A crash between two renames leaves the first ones new; a caller orders them so that this does no harm. Raises OSError as
+    the system gives it, with the path that it is about; then all files are as they were.
     """
     before = {path: path.read_bytes() if path.exists() else None for path in files}
     staged: dict[Path, Path] = {}

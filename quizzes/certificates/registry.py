@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from quizzes.certificates import identifier, keyring, published, signing, status_list, strict_json
 from quizzes.certificates.keyring import Keyring, KeyringError
 from quizzes.certificates.parts import format_time
-from quizzes.certificates.publish import replace
+from quizzes.certificates.publish import publish
 from quizzes.certificates.published import Published, StatusUnknownError
 from quizzes.certificates.verify import LARGEST_FILE, file_bytes
 
@@ -157,7 +157,7 @@ class Registry:
     def _write(self, documents: dict[str, dict[str, Any]]) -> None:
         # Keys last: a crash before it leaves lists that the old keys do not vouch for, which reads as `status unknown`.
         order = ("revocations", "status", "issuer")
-        replace({self.path / f"{name}.json": file_bytes(documents[name]) for name in order if name in documents})
+        publish({self.path / f"{name}.json": file_bytes(documents[name]) for name in order if name in documents})
 
     def _loads(self, path: Path) -> Any:
         try:

@@ -190,3 +190,18 @@ def test_what_is_written_is_not_zeros(tmp_path):
         file.read(back, 0)
         assert len(np.unique(back)) > 200
         traffic.close()
+
+
+def test_transfers_carry_checksums_and_go_through_memory_that_no_cache_holds(tmp_path, monkeypatch):
+    """As those of a step do: a probe without was up to a fifth faster than a step."""
+    summed = []
+    monkeypatch.setattr(disk, "checksum", lambda data: summed.append(data.ctypes.data))
+    with scratch(tmp_path) as file:
+        file.extend(32 << 20)
+        traffic = Traffic(file, 4 << 20, 1)
+        for directions in (("write",), ("read",), ("read", "write")):
+            summed.clear()
+            moved, _ = traffic.run(*directions, touched=32 << 20, seconds=60, passes=1)
+            assert len(summed) == moved // (4 << 20) >= 8
+            assert len(set(summed)) == len(summed), "each chunk in a place of its own"
+        traffic.close()

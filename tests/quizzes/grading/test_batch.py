@@ -5,9 +5,9 @@ import random
 
 import pytest
 from nbgrader.api import Gradebook
+from nbgrader.preprocessors import SaveAutoGrades
 
 from bench.grading import answered, hand_in, mutate
-from quizzes.nbgrader import judge as judge_module
 from quizzes.nbgrader.course import COURSE_ID, build_assignment, grade
 
 
@@ -37,23 +37,26 @@ def test_a_mark_given_by_hand_survives_a_regrade(course, honest):
 
 
 def test_a_failure_half_way_keeps_the_old_score_and_the_others_are_graded(course, honest, monkeypatch):
+    """The second hand-in is blank and would lower the score; saving breaks after its first question is in the gradebook."""
     for student in ("ada", "ben"):
         hand_in(course, student, json.dumps(honest).encode())
     before = by_student(grade(course, "01"))
-    calls = []
+    blank = (course / "release" / "quiz-01" / "quiz-01.ipynb").read_bytes()
+    for student in ("ada", "ben"):
+        (course / "submitted" / student / "quiz-01" / "quiz-01.ipynb").write_bytes(blank)
+    calls, save = [], SaveAutoGrades._add_score
 
-    def failing(*arguments):
-        calls.append(1)
+    def failing(self, cell, resources):
+        calls.append(cell)
         if len(calls) == 2:
-            raise RuntimeError("the judge broke")
-        return verdict(*arguments)
+            raise RuntimeError("the disk broke")
+        return save(self, cell, resources)
 
-    verdict = judge_module.judge
-    monkeypatch.setattr(judge_module, "judge", failing)
+    monkeypatch.setattr(SaveAutoGrades, "_add_score", failing)
     after = by_student(grade(course, "01"))
     assert after["ada"].score == before["ada"].score > 0
     assert any("an earlier score stands" in note for note in after["ada"].notes)
-    assert after["ben"].score == before["ben"].score
+    assert after["ben"].score == 0, "graded after the failure, and blank"
     assert not any("could not grade" in note for note in after["ben"].notes)
 
 
