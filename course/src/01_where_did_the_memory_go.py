@@ -213,7 +213,7 @@ result
 #
 # ## Explain
 #
-# Three questions. Each answer tells at once what is right about it, and what is not. If you see no buttons, answer as text, in a
+# Eight questions. Each answer tells at once what is right about it, and what is not. If you see no buttons, answer as text, in a
 # cell of your own, the way each question says.
 
 # %% id="quiz"
