@@ -36,7 +36,12 @@ def alone(tmp_path_factory):
     log = folder / "refused"
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
     hidden = dict.fromkeys(["CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"], "")
-    return os.environ | hidden | {"PYTHONPATH": path, "LESSON_NETWORK_LOG": str(log)}, log
+    kept = {  # what a learner keeps outside of the notebook
+        "OFFLOAD_LAB_HARDWARE": str(folder / "hardware.json"),
+        "OFFLOAD_LAB_PROGRESS": str(folder / "progress.json"),
+        "XDG_CACHE_HOME": str(folder / "cache"),
+    }
+    return os.environ | hidden | kept | {"PYTHONPATH": path, "LESSON_NETWORK_LOG": str(log)}, log
 
 
 class Ran:
