@@ -14,10 +14,11 @@ _SCHEDULER = Scheduler(enable_fuzzing=False)
 def after(card: Any, share: float, hints: int, now: datetime) -> dict[str, Any] | None:
     """The card after an answer that earned `share` of the points in [0, 1] with `hints` taken, at `now` (in UTC).
 
-    None for a question that was never missed: it does not come back. A damaged card is begun again.
+    `share` is before hints were paid. None for a question that was never missed and needed no hint: it does not come back. A
+    damaged card is begun again.
     """
     held = _card(card)
-    if held is None and share == 1.0:
+    if held is None and share == 1.0 and not hints:
         return None
     if held is None:
         held = Card(card_id=1, due=now)  # the default id sleeps to be unique; ours are the names of questions

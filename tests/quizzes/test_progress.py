@@ -86,7 +86,7 @@ def test_confidence_hints_and_progress_go_with_the_answer(monkeypatch, capsys):
     practice = Quiz("01")
     question = practice.bank["q1"]
     hinted = question.model_copy(update={"hints": ("look at the dtype",)})
-    monkeypatch.setattr(type(practice.bank), "__getitem__", lambda bank, name: hinted)
+    practice.bank = practice.bank.model_copy(update={"questions": (hinted, *practice.bank.questions[1:])})
     assert "25%" in practice.hint("q1") and "Not noted" in practice.sure("q1", 101)
     practice.sure("q1", 90)
     practice.answers["q1"] = "d"

@@ -120,7 +120,7 @@ def test_two_copies_that_differ_are_told_and_the_newer_one_is_taken(tmp_path, fr
     monkeypatch.setenv("JPY_SESSION_NAME", str(path))
     practice = fresh("01")
     assert practice.answers["q1"] == "a"
-    assert "two different answers to q1" in str(practice)
+    assert "Two copies of your answer to q1 differ; both are kept:\n   1) a, 2026-02-01" in str(practice)
 
 
 @pytest.mark.parametrize(
