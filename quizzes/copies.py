@@ -47,7 +47,9 @@ def standing(entries: Iterable[Entry]) -> list[Entry]:
     found = []
     for group in groups.values():
         newest = max(group, key=_order)
-        behind = [at for at in past(group) if at != newest["at"]]
+        # Times can be equal, in an old record to the day: one that another answer has as well is in nobody's past.
+        shared = {newest["at"], *(entry["at"] for entry in left if entry not in group)}
+        behind = [at for at in past(group) if at not in shared]
         found.append(dict(newest) | ({"past": behind} if behind else {}))
     return sorted(found, key=_order, reverse=True)
 

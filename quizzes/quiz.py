@@ -265,9 +265,8 @@ class Quiz:
         self._publish()
 
     def _verdict(self, question: Question) -> Verdict:
-        return judge(
-            question, self.recorded(question.name), self.locale, self.record.answers.get(question.id, {}).get("hints", 0)
-        )
+        hints = self.record.answers.get(question.id, {}).get("hints", 0)
+        return judge(question, self.recorded(question.name), self.locale, hints)
 
     def _publish(self) -> None:
         """Put the record into the notebook's outputs: a new one for a quiz just shown, else in place of the last."""
