@@ -113,7 +113,8 @@ def _listed(answer: Any) -> list[str]:
     if isinstance(answer, str):
         parts = re.split(r"[\s,;>]+", plain(answer))
     elif isinstance(answer, (list, tuple, set, frozenset)):
-        parts = [plain(part) for part in answer if isinstance(part, str)]
+        # What is no text stays in, so that it is named as none of the choices and not passed over.
+        parts = [plain(part) if isinstance(part, str) else repr(part)[:40] for part in answer]
     else:
         return []
     return [part for part in parts if part]

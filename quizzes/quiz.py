@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from quizzes.answers import MIME, Record, as_html, merge, notebook_path, read_records, shell
 from quizzes.calibration import table
+from quizzes.cells import Answers
 from quizzes.copies import chosen, spoken, told
+from quizzes.front_ends import keeping
 from quizzes.grading import Verdict, judge
 from quizzes.names import find
 from quizzes.progress import Progress, ProgressError
-from quizzes.question import Question, misconceptions, practice
+from quizzes.question import Question, practice
 from quizzes.repetition import due
+from quizzes.rules import rule
 from quizzes.say import _
 from quizzes.variants import VariantError, draw, redraw
 
@@ -243,13 +246,13 @@ class Quiz:
         lines += [f"   {pair.id}) {pair.left}" for pair in question.pairs]
         if question.pairs:
             lines += [f"      {name}: {text}" for name, text in question.options().items()]
-        return "\n".join([*lines, f"   {how_to(question)}"])
+        return "\n".join([*lines, *(f"   {line}" for line in (rule(question), how_to(question)) if line)])
 
     __repr__ = __str__
 
     def show(self) -> None:
         """Show the questions as widgets where the front end has them, as text where not; beneath, the answers given."""
-        for note in (*self.notes, *self.conflicts()):
+        for note in filter(None, (*self.notes, *self.conflicts(), keeping(self.progress.path))):
             print(note)
         board = None
         try:
@@ -286,40 +289,6 @@ class Quiz:
         else:
             self._display = f"offload-quiz-{uuid.uuid4()}"
             display(content, raw=True, display_id=self._display)
-
-
-class Answers(MutableMapping[str, Any]):
-    """`answers["q3"] = "b"` answers a question and says at once whether it is right and why."""
-
-    def __init__(self, quiz: Quiz) -> None:
-        self._quiz = quiz
-
-    def __setitem__(self, name: str, answer: Any) -> None:
-        verdict = self._quiz.answer(name, answer)
-        print(f"{name}: {verdict.message}")
-        for idea in verdict.misconceptions:
-            print(f"    Read again: {misconceptions()[idea]['reread']}.")
-        if self._quiz._board is not None:
-            self._quiz._board.refresh(name)
-
-    def __getitem__(self, name: str) -> Any:
-        return self._quiz.recorded(name)
-
-    def __delitem__(self, name: str) -> None:
-        question = self._quiz._named(name)
-        self._quiz.record.answers.pop(question.id, None)
-        self._quiz.record.others.pop(question.id, None)
-        self._quiz._sent(lambda: self._quiz.progress.forget(question.id))
-        self._quiz._publish()
-
-    def __iter__(self) -> Iterator[str]:
-        return (q.name for q in self._quiz.bank.questions if self._quiz.recorded(q.name) is not None)
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
-
-    def __repr__(self) -> str:
-        return repr(dict(self))
 
 
 def chosen_locale(told: str | None = None) -> str:

@@ -11,6 +11,7 @@ from IPython.display import display
 
 from quizzes.grading import Verdict
 from quizzes.question import Question, misconceptions
+from quizzes.rules import headline
 
 if TYPE_CHECKING:
     from quizzes.quiz import Quiz
@@ -144,10 +145,7 @@ class Card:
         self._tell(self._quiz._verdict(self._question))
 
     def _tell(self, verdict: Verdict) -> None:
-        if not verdict.understood:
-            head = "Not counted"
-        else:
-            head = "✔ Right" if verdict.correct else f"✘ Not yet ({verdict.share:.0%} of the points)"
+        head = headline(verdict)
         again = [f"Read again: {misconceptions()[idea]['reread']}." for idea in verdict.misconceptions]
         if verdict.understood and not verdict.correct and not again and self._question.reread:
             again = [f"Read again: {self._question.reread}."]
