@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from quizzes.answers import MIME, Record, as_html, merge, notebook_path, read_records, shell
-from quizzes.calibration import table
+from quizzes.calibration_plot import Shown, shown
 from quizzes.cells import Answers
 from quizzes.copies import chosen, spoken, told
 from quizzes.front_ends import keeping
@@ -18,6 +18,7 @@ from quizzes.names import find
 from quizzes.progress import Progress, ProgressError
 from quizzes.question import Question, practice
 from quizzes.repetition import due
+from quizzes.reviewing import agenda, elsewhere
 from quizzes.rules import rule
 from quizzes.say import _
 from quizzes.variants import VariantError, draw, redraw
@@ -177,21 +178,25 @@ class Quiz:
         self._keep(question, confidence=percent)
         return f"Noted: {percent:g} % sure of {name}. It counts for your next answer."
 
-    def calibration(self, whole_course: bool = False) -> str:
-        """A small table: how sure you said you were, and what share was right; of this quiz or of the whole course."""
-        return table(self._course()["answers"].values() if whole_course else self.record.answers.values())
+    def calibration(self, whole_course: bool = False) -> Shown:
+        """How sure you said you were, and what share was right; of this quiz or of the whole course: a figure and its text."""
+        return shown(self._course()["answers"].values() if whole_course else self.record.answers.values())
 
-    def due(self) -> list[str]:
+    def due(self, now: datetime | None = None) -> list[str]:
         """The ids of the questions of the whole course that were missed and come back now, the longest overdue first."""
-        return due(self._course()["cards"], datetime.now(UTC))
+        return due(self._course()["cards"], (now or datetime.now(UTC)).astimezone(UTC))
 
-    def review(self) -> str:
-        """The questions of this lesson to answer again now, as text."""
-        names, waiting = {q.id: q for q in self.bank.questions}, self.due()
-        mine = [names[one] for one in waiting if one in names]
-        parts = ["Again now:", *(self._asked(question) for question in mine)] if mine else ["Nothing of this lesson is due."]
-        others = len(waiting) - len(mine)
-        return "\n".join(parts + ([f"{others} of other lessons are due."] if others else []))
+    def review(self, now: datetime | None = None) -> str:
+        """The questions of this lesson to answer again now, those with variants with new numbers; what is due in other
+        lessons, or when the next comes back. `now` has a zone; the time of this computer where it is left out."""
+        moment = (now or datetime.now(UTC)).astimezone(UTC)
+        backs = agenda(self._course()["cards"])
+        mine = [back.name for back in backs if back.lesson == self.bank.lesson and back.when <= moment]
+        parts = [_("Again now:")] if mine else [_("Nothing of this lesson is due.")]
+        for name in mine:
+            fresh = self._named(name).variants and self.recorded(name) is not None
+            parts.append(self.again(name) if fresh else self._asked(self._named(name)))
+        return "\n".join([*parts, *elsewhere(backs, self.bank.lesson, moment)])
 
     def _course(self) -> dict[str, Any]:
         try:

@@ -93,7 +93,7 @@ def test_confidence_hints_and_progress_go_with_the_answer(monkeypatch, capsys):
     held = practice.record.answers[question.id]
     assert (held["share"], held["hints"], held["confidence"], held["attempt"]) == (0.75, 1, 90, 1)
     assert practice.progress.read()["answers"][question.id]["confidence"] == 90
-    assert "Brier score 0.02" in practice.calibration(whole_course=True)
+    assert "Brier score 0.01" in practice.calibration(whole_course=True)
 
 
 def test_version_1_is_read_and_damage_is_said(tmp_path):
