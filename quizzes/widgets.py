@@ -15,7 +15,7 @@ from quizzes.rules import headline, rule
 
 STYLE = """<style>
 .offload-quiz :is(input, select, button):focus-visible {
-  outline: 3px solid var(--jp-ui-font-color1, currentColor); outline-offset: 2px; box-shadow: none;
+  outline: 3px solid var(--jp-ui-font-color1, currentColor) !important; outline-offset: 2px !important;
 }
 .offload-quiz .widget-checkbox, .offload-quiz .widget-checkbox label { height: auto; width: auto; white-space: normal; }
 .offload-quiz .offload-verdict { border-left: 4px solid currentColor; margin: 4px 0; padding: 2px 0 2px 8px; }
