@@ -15,12 +15,15 @@ from quizzes.rules import headline, rule
 
 STYLE = """<style>
 .offload-quiz :is(input, select, button):focus-visible {
-  outline: 3px solid var(--jp-ui-font-color1, currentColor) !important; outline-offset: 2px !important;
+  outline: 3px solid var(--jp-ui-font-color1, currentColor) !important; outline-offset: -3px !important;
 }
+.offload-quiz input[type=checkbox]:focus-visible { outline-width: 2px !important; outline-offset: 1px !important; }
+.offload-quiz .widget-checkbox { padding-left: 4px; }
 .offload-quiz .widget-checkbox, .offload-quiz .widget-checkbox label { height: auto; width: auto; white-space: normal; }
 .offload-quiz .offload-verdict { border-left: 4px solid currentColor; margin: 4px 0; padding: 2px 0 2px 8px; }
 </style>"""
-"""Focus is seen in every theme, long choices wrap. Colours are the theme's own, so that its contrast holds."""
+"""Focus is seen in every theme, drawn inwards because the boxes around cut off what is outside; long choices
+wrap. Colours are the theme's own, so that its contrast holds."""
 
 if TYPE_CHECKING:
     from quizzes.quiz import Quiz
