@@ -53,6 +53,7 @@ class Quiz:
         self.answers = Answers(self)
         self._display = ""
         self._board: Any = None
+        self._say_edited()
 
     def _take_up(self, lesson: str) -> None:
         """What was answered before: all copies in this notebook, and the progress of the course."""
@@ -133,6 +134,7 @@ class Quiz:
                 variant=question.variant,
                 attempt=before.get("attempt", 0) + 1,
                 earned=verdict.earned,
+                locale=self.locale,
                 **{key: more.get(key) for key in ("hints", "confidence")},
             )
             self.record.pending.pop(question.id, None)
@@ -273,8 +275,18 @@ class Quiz:
         self._publish()
 
     def _verdict(self, question: Question) -> Verdict:
-        hints = self.record.answers.get(question.id, {}).get("hints", 0)
-        return judge(question, self.recorded(question.name), self.locale, hints)
+        entry = self.record.answers.get(question.id, {})
+        told = entry.get("locale")  # "0,5" is a number where it was typed, also when it is looked at elsewhere
+        locale = told if told in LOCALES else self.locale
+        return judge(question, self.recorded(question.name), locale, entry.get("hints", 0))
+
+    def _say_edited(self) -> None:
+        """Say which answers do not earn what the record says: the answer counts, and not what is written beside it."""
+        for question in self.bank.questions:
+            entry = self.record.answers.get(question.id, {})
+            if self.recorded(question.name) is not None and abs(self._verdict(question).share - entry["share"]) > 1e-9:
+                said = _("{name}: the record says {old:.0%} of the points, the answer earns {new:.0%}, which counts.")
+                self.notes.append(said.format(name=question.name, old=entry["share"], new=self._verdict(question).share))
 
     def _publish(self) -> None:
         """Put the record into the notebook's outputs: a new one for a quiz just shown, else in place of the last."""

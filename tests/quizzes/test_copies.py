@@ -115,3 +115,33 @@ def test_damaged_second_answers_are_said_and_the_first_is_kept(tmp_path, others)
     content = {"version": 3, "lesson": "01", "answers": {"x": entry("a", 1)}, "others": others}
     (record,) = read_records(notebook(tmp_path / "n.ipynb", content), "01", notes)
     assert record.answers["x"]["answer"] == "a" and record.others == {} and (notes or others == 3)
+
+
+def test_saved_by_another_editor_without_metadata_and_ids_the_record_is_found(tmp_path, monkeypatch):
+    practice = opened(monkeypatch, notebook(tmp_path / "n.ipynb"))
+    practice.answer("q1", "d")
+    text = json.dumps(practice.record.to_json(), indent=1)
+    outputs = [
+        {"output_type": "display_data", "metadata": {}, "data": {MIME: text.splitlines(keepends=True)}},
+        {"output_type": "stream", "name": "stdout", "text": "x"},
+    ]
+    cells = [{"cell_type": "code", "metadata": {}, "execution_count": None, "source": "1", "outputs": outputs}]
+    path = tmp_path / "saved.ipynb"
+    path.write_text(json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 2}))
+    monkeypatch.setenv("OFFLOAD_LAB_PROGRESS", str(tmp_path / "none.json"))
+    assert opened(monkeypatch, path).answers["q1"] == "d" and opened(monkeypatch, path).conflicts() == []
+
+
+def test_a_share_written_into_the_record_earns_nothing_and_is_said(tmp_path, monkeypatch):
+    edited = entry("a", 1) | {"share": 1.0}
+    path = notebook(tmp_path / "n.ipynb", {"version": 2, "lesson": "01", "answers": {"l01-sixteen": edited}})
+    practice = opened(monkeypatch, path)
+    assert practice.score[0] == 0 and "q1: the record says 100% of the points, the answer earns 0%" in str(practice)
+
+
+def test_a_number_is_read_as_where_it_was_typed(tmp_path, monkeypatch):
+    practice = opened(monkeypatch, notebook(tmp_path / "n.ipynb"))
+    practice.locale = "fr"
+    assert practice.answer("q3", "30,0 Go").correct
+    again = opened(monkeypatch, notebook(tmp_path / "n.ipynb", practice.record.to_json()))
+    assert again.locale == "en" and again.score[0] == 1.0 and not again.notes
