@@ -140,8 +140,9 @@ def test_a_share_written_into_the_record_earns_nothing_and_is_said(tmp_path, mon
 
 
 def test_a_number_is_read_as_where_it_was_typed(tmp_path, monkeypatch):
+    monkeypatch.setenv("OFFLOAD_LAB_LOCALE", "en")
     practice = opened(monkeypatch, notebook(tmp_path / "n.ipynb"))
-    assert practice.locale == "en" and practice.answer("q3", "30.000 GB").correct
-    monkeypatch.setenv("OFFLOAD_LAB_LOCALE", "fr")  # where 30.000 can be read in two ways
+    assert practice.locale == "en" and practice.answer("q3", "30,000 MB").correct
+    monkeypatch.setenv("OFFLOAD_LAB_LOCALE", "fr")  # where 30,000 can be read in two ways
     again = opened(monkeypatch, notebook(tmp_path / "n.ipynb", practice.record.to_json()))
     assert again.locale == "fr" and again.score[0] == 1.0 and not again.notes
