@@ -16,6 +16,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import torch
@@ -23,6 +24,7 @@ import torch
 from offload_lab import OffloadAdamW, OffloadPolicy, StorageError
 
 SHAPES = [(40, 50), (0,), (1,), (3001,), (64, 64)]
+PATIENCE = 120  # seconds that a process may take to end, on the slowest machine
 DTYPES = [torch.bfloat16, torch.float32, torch.float16]
 
 
@@ -112,8 +114,13 @@ def run(
     said = [process.stdout.readline()] if wait_until_built else []
     time.sleep(seconds)
     process.send_signal(number)
+    patience = threading.Timer(PATIENCE, process.kill)
+    patience.start()
     said += process.stdout.read().splitlines()
-    process.wait()
+    ended = process.wait()
+    patience.cancel()
+    if ended == -signal.SIGKILL and number != signal.SIGKILL:
+        return False, -1, f"it still ran {PATIENCE} s after {signal.Signals(number).name}"
     steps = [int(line.split()[1]) for line in said if len(line.split()) == 2 and line.split()[1].isdigit()]
     params = parameters()
     try:
@@ -142,6 +149,9 @@ def main(arguments: list[str] | None = None) -> dict[str, object]:
     chosen = parser.parse_args(arguments)
     if chosen.child:
         child(*chosen.child)
+    # Started in the background by a script, a process ignores Ctrl-C, and so do its children: here they must hear it.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     chance = random.Random(chosen.seed)
     folder = tempfile.mkdtemp(prefix="bench-crash-", dir=chosen.directory)
     reference = Reference()

@@ -1,13 +1,19 @@
-"""For all tests: no timing decides a test, so hypothesis has no deadline for an example; none touches this user's progress."""
+"""For all tests: no timing decides a test, so hypothesis has no deadline for an example; Ctrl-C is heard as in a terminal; the
+progress of whoever runs them is not touched."""
 
 import os
 import shutil
+import signal
 import tempfile
 
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("no clock", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no clock")
+
+# A test run that a script started in the background ignores SIGINT, and every process that a test starts would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_configure(config):

@@ -1,6 +1,7 @@
 """The crash benchmark with a few runs and a fixed seed: each kill leaves an exact step."""
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +15,7 @@ def test_kill_9_at_random_moments_leaves_an_exact_step(tmp_path):
         cwd=ROOT,
         capture_output=True,
         text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),  # as in a script's background
     )
     assert done.returncode == 0, done.stdout + done.stderr
     seen = json.loads(done.stdout)

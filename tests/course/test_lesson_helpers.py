@@ -7,7 +7,7 @@ import IPython.display
 import nbformat
 import pytest
 
-from course import build, lesson
+from course import build, lesson, prediction
 from quizzes.answers import MIME
 
 
@@ -19,7 +19,8 @@ def solution(parameters, dtype, where):
 
 def cases():
     """The cases of lesson 1's exercise, out of its notebook."""
-    notebook = nbformat.reads(build.build(min(build.targets())), as_version=4)
+    (source,) = (source for source in build.targets() if source.name.startswith("01_"))
+    notebook = nbformat.reads(build.build(source), as_version=4)
     (cell,) = (cell for cell in notebook.cells if cell.id == "make-check")
     names = {}
     exec(cell.source.split("todo =")[0], names)
@@ -71,10 +72,10 @@ def test_the_exercise_tells_what_is_wrong_with_which_input(wrong, said, capsys):
 @pytest.fixture
 def fresh_kernel(monkeypatch, tmp_path):
     """No prediction is held, and the notebook is `tmp_path/n.ipynb`; call it to have another kernel."""
-    monkeypatch.setattr(lesson, "notebook_path", lambda: tmp_path / "n.ipynb")
+    monkeypatch.setattr(prediction, "notebook_path", lambda: tmp_path / "n.ipynb")
 
     def start():
-        monkeypatch.setattr(lesson, "_made", {})
+        monkeypatch.setattr(prediction, "_made", {})
 
     start()
     return start
@@ -85,30 +86,30 @@ def ask():
 
 
 def test_a_prediction_is_said_beside_the_measurement(fresh_kernel, capsys):
-    prediction = ask()
-    prediction.show()
+    asked = ask()
+    asked.show()
     assert capsys.readouterr().out == "How many? Answer with: prediction.value = 12\n"
-    prediction.value = 12
-    prediction.compare(16)
+    asked.value = 12
+    asked.compare(16)
     assert capsys.readouterr().out == "Noted: 12 bytes.\nYou predicted 12 bytes. Measured: 16.00 bytes.\n"
 
 
 def test_skipping_is_allowed_and_recorded(fresh_kernel, capsys):
-    prediction = ask()
-    assert prediction._record.answers == {}
-    prediction.compare(16)
+    asked = ask()
+    assert asked._record.answers == {}
+    asked.compare(16)
     assert capsys.readouterr().out == "You made no prediction. Measured: 16.00 bytes.\n"
-    assert prediction._record.answers["sixteen"]["answer"] == {"value": None, "confidence": None}
+    assert asked._record.answers["sixteen"]["answer"] == {"value": None, "confidence": None}
 
 
 @pytest.mark.parametrize(
     "given", ["twelve", "nan", "inf", "-4", "0", "16 GB", "1e400", "1,234", True, [12], float("nan"), 1001]
 )
 def test_what_is_no_prediction_changes_nothing(given, fresh_kernel, capsys):
-    prediction = ask()
-    prediction.value = 12
-    prediction.value = given
-    assert prediction.value == 12
+    asked = ask()
+    asked.value = 12
+    asked.value = given
+    assert asked.value == 12
     assert "Not noted: " in capsys.readouterr().out
 
 
@@ -116,10 +117,10 @@ def test_what_is_no_prediction_changes_nothing(given, fresh_kernel, capsys):
     "given, number", [("12", 12), (" 7,5 ", 7.5), ("16 bytes", 16), (4.25, 4.25), (None, None), ("", None)]
 )
 def test_a_prediction_is_typed_in_many_ways(given, number, fresh_kernel):
-    prediction = ask()
-    prediction.value = 3
-    prediction.value = given
-    assert prediction.value == number
+    asked = ask()
+    asked.value = 3
+    asked.value = given
+    assert asked.value == number
 
 
 def save(record, path):
@@ -141,9 +142,9 @@ def test_a_prediction_outlives_its_cell_and_its_kernel(fresh_kernel, tmp_path):
 
 @pytest.mark.parametrize("answer", [None, 5, "x", {"value": "12"}, {"value": -1}, {"value": 1e12}, {"value": [1]}])
 def test_a_file_that_holds_something_else_is_no_prediction(answer, fresh_kernel, tmp_path, capsys):
-    prediction = ask()
-    prediction._record.put("sixteen", answer, 0)
-    save(prediction._record, tmp_path / "n.ipynb")
+    asked = ask()
+    asked._record.put("sixteen", answer, 0)
+    save(asked._record, tmp_path / "n.ipynb")
     fresh_kernel()
     assert ask().value is None and ask().confidence is None
     ask().compare(16)
@@ -152,20 +153,51 @@ def test_a_file_that_holds_something_else_is_no_prediction(answer, fresh_kernel,
 
 def test_the_box_notes_what_is_typed(fresh_kernel, monkeypatch, capsys):
     shown = []
-    monkeypatch.setattr(lesson, "shell", lambda: "a notebook")
+    monkeypatch.setattr(prediction, "shell", lambda: "a notebook")
     monkeypatch.setattr(IPython.display, "display", lambda thing, **_: shown.append(thing))
     monkeypatch.setattr(IPython.display, "update_display", lambda thing, **_: shown.append(thing))
-    prediction = ask()
-    prediction.show()
+    asked = ask()
+    asked.show()
     question, number, sure, said = shown[0].children
     assert "How many?" in question.value and shown[1]["text/plain"] == "Your prediction: none yet"
     number.value = "12"
     sure.value = 60
-    assert prediction.value == 12 and prediction.confidence == 60
+    assert asked.value == 12 and asked.confidence == 60
     assert "Noted: 12 bytes, 60 % sure." in said.value
     assert shown[-1]["text/plain"] == "Your prediction: 12 bytes, 60 % sure"
     number.value = "<b>"
-    assert prediction.value == 12 and "Not noted: " in said.value and "<b>" not in said.value
+    assert asked.value == 12 and "Not noted: " in said.value and "<b>" not in said.value
     ask().show()
     again = next(thing for thing in reversed(shown) if not isinstance(thing, dict))
     assert again.children[1].value == "12" and again.children[2].value == 60
+
+
+@pytest.mark.parametrize(
+    "unit, given, number, shown",
+    [
+        ("seconds", "20 ms", 0.02, "20 ms"),
+        ("seconds", 2.5, 2.5, "2.5 s"),
+        ("bytes_per_second", "3.5 GB/s", 3.5e9, "3.5 GB/s"),
+        ("percent", "40 %", 40, "40 %"),
+        ("ratio", "1.5 x", 1.5, "1.5 ×"),
+        ("dollars", "$12", 12, "$12"),
+        ("count", "1200", 1200, "1200"),
+        ("bytes", "14 GB", 14e9, "14 GB"),
+    ],
+)
+def test_a_prediction_is_made_in_the_unit_of_its_question(unit, given, number, shown, fresh_kernel, capsys):
+    asked = prediction.Prediction(unit, "How much?", most=1e12, unit=unit, called="hidden")
+    asked.show()
+    assert "Answer with: hidden.value = " in capsys.readouterr().out
+    asked.value = given
+    assert asked.value == number and f"Noted: {shown}." in capsys.readouterr().out
+    asked.compare(number)
+    assert capsys.readouterr().out.startswith(f"You predicted {shown}. Measured: ")
+
+
+def test_a_unit_of_another_kind_is_not_taken(fresh_kernel, capsys):
+    asked = prediction.Prediction("time", "How long?", unit="seconds")
+    asked.value = "3 GB"
+    assert asked.value is None and "Not noted: " in capsys.readouterr().out
+    with pytest.raises(ValueError, match="parsecs"):
+        prediction.Prediction("far", "How far?", unit="parsecs")

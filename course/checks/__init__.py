@@ -1,0 +1,1 @@
+"""The contract of each lesson's exercise. Solutions are not here."""
