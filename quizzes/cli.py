@@ -12,10 +12,12 @@ from quizzes.certificates.cli import app as certificate_app
 from quizzes.certificates.cli_registry import keygen
 from quizzes.cli_exercises import app as exercises_app
 from quizzes.cli_lint import register as register_lint
+from quizzes.cli_progress import app as progress_app
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
 app.add_typer(certificate_app, name="certificate")
 app.add_typer(exercises_app, name="exercises")
+app.add_typer(progress_app, name="progress")
 app.command()(keygen)
 register_lint(app)
 
