@@ -16,8 +16,9 @@ from starlette.exceptions import HTTPException
 
 from quizzes.certificates import page
 from quizzes.say import _
-from quizzes.service import body, openapi
+from quizzes.service import body, openapi, pages
 from quizzes.service.errors import ServiceError, encode
+from quizzes.service.hub import Hub
 from quizzes.service.judging import Judge
 from quizzes.service.limits import Limits
 from quizzes.service.settings import LOCALES, Settings
@@ -47,6 +48,7 @@ class Service:
             yield
         finally:
             await run_in_threadpool(self.writer.stop)
+            await self.settings.people.close()
             self.store.close()
 
     def _deliver(self, outcomes: Sequence[tuple[asyncio.Future[Outcome], Outcome]]) -> None:
@@ -101,6 +103,8 @@ def create_app(settings: Settings, extra_routers: Iterable[APIRouter] = ()) -> F
     )
     app.state.service = service
     app.include_router(_routes(service), prefix=settings.prefix)
+    if isinstance(settings.people, Hub):
+        app.include_router(pages.router(service, settings.people), prefix=settings.prefix)
     for router in extra_routers:
         app.include_router(router, prefix=settings.prefix)
     app.add_exception_handler(ServiceError, _refuse)

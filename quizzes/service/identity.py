@@ -26,6 +26,8 @@ class People(Protocol):
         """The learner who sends `request`. Raises ServiceError 401 or 403, or 503 where it cannot be told now."""
         ...
 
+    async def close(self) -> None: ...
+
 
 def token_of(request: Request) -> str:
     """The token of `Authorization: Bearer …` (or `token …`, as JupyterHub writes it). Raises ServiceError 401."""
@@ -62,6 +64,9 @@ class Tokens:
         if learner is None:
             raise unknown()
         return learner
+
+    async def close(self) -> None:
+        """Nothing is held open."""
 
 
 def read_tokens(path: Path) -> Tokens:
