@@ -49,19 +49,21 @@ class Writer:
     def __init__(self, store: Store, attempts: int, deliver: Callable[[Sequence[tuple[Any, Outcome]]], None]) -> None:
         self._store, self._attempts, self._deliver = store, attempts, deliver
         self._queue: queue.SimpleQueue[tuple[Any, Entry] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="answers", daemon=True)
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
+        self._thread = threading.Thread(target=self._work, name="answers", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Writes what is waiting, then ends."""
-        self._queue.put(None)
-        self._thread.join()
+        """Writes what is waiting, then ends. It can be started again."""
+        if self._thread is not None:
+            self._queue.put(None)
+            self._thread.join()
 
     @property
     def alive(self) -> bool:
-        return self._thread.is_alive()
+        return self._thread is not None and self._thread.is_alive()
 
     def put(self, ticket: Any, entry: Entry) -> None:
         self._queue.put((ticket, entry))
