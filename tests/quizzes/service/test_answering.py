@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import json
 import threading
 from dataclasses import replace
 
 import pytest
 from fastapi.testclient import TestClient
 
+from quizzes.canary import flags, private, search
+from quizzes.question import BANK, KEYS, every
 from quizzes.receipts import answer_hash, check, tally
 from quizzes.service.app import create_app
 from quizzes.service.limits import Limits
@@ -212,3 +215,37 @@ def test_receipts_name_a_question_only_after_its_answer(ada):
     reply = ada.send("q1", "a").json()
     payload = base64.urlsafe_b64decode(reply["receipt"].split(".")[1] + "==")
     assert b"g01-secret-c" in payload and "g01-secret-c" not in ada.send("q2", "a").text
+
+
+@pytest.mark.skipif(not any(KEYS.glob("*.yaml")), reason="needs the graded questions")
+def test_nothing_of_the_real_keys_is_given_out(settings):
+    """Every public text of the service about the real questions, searched as the release is searched."""
+    banks = every(KEYS)
+    questions = [question for bank in banks.values() for question in bank.questions]
+    texts = private(questions, " ".join(path.read_text(encoding="utf-8") for path in sorted(BANK.glob("*.yaml")))) | flags()
+    with TestClient(create_app(replace(settings, keys=KEYS))) as client:
+        ada, looked = Learner(client), 0
+        for lesson in client.get("/health").json()["lessons"]:
+            for locale in ("en", "fr", "ko"):
+                shown = client.get(f"/lessons/{lesson}", headers=ada.headers, params={"locale": locale})
+                looked += len(shown.json()["questions"])
+                assert search(lesson, shown.content, texts) == []
+        # What a wrong answer is told may be in no text of the key either, while attempts are left.
+        for bank in banks.values():
+            for question in bank.questions:
+                for wrong in [choice.id for choice in question.choices if not choice.correct][:2] or ["1 GB", "nonsense"]:
+                    content = {
+                        "question": question.name,
+                        "attempt": 1,
+                        "answer": wrong,
+                        "nonce": f"nonce-{question.name}-{wrong}",
+                    }
+                    reply = client.post(
+                        f"/lessons/{bank.lesson}/answers",
+                        headers=ada.headers,
+                        json=content | {"nonce": content["nonce"].replace(" ", "-")},
+                    )
+                    if reply.status_code == 200 and not reply.json().get("share"):
+                        told = {name: value for name, value in reply.json().items() if name != "receipt"}
+                        assert search(question.id, json.dumps(told).encode(), texts) == []
+    assert looked == 3 * len(questions)
