@@ -233,18 +233,9 @@ def test_nothing_of_the_real_keys_is_given_out(settings):
         # What a wrong answer is told may be in no text of the key either, while attempts are left.
         for bank in banks.values():
             for question in bank.questions:
-                for wrong in [choice.id for choice in question.choices if not choice.correct][:2] or ["1 GB", "nonsense"]:
-                    content = {
-                        "question": question.name,
-                        "attempt": 1,
-                        "answer": wrong,
-                        "nonce": f"nonce-{question.name}-{wrong}",
-                    }
-                    reply = client.post(
-                        f"/lessons/{bank.lesson}/answers",
-                        headers=ada.headers,
-                        json=content | {"nonce": content["nonce"].replace(" ", "-")},
-                    )
+                for wrong in [choice.id for choice in question.choices if not choice.correct][:1] or ["1 GB"]:
+                    content = {"question": question.name, "attempt": 1, "answer": wrong, "nonce": f"nonce-{question.name}"}
+                    reply = client.post(f"/lessons/{bank.lesson}/answers", headers=ada.headers, json=content)
                     if reply.status_code == 200 and not reply.json().get("share"):
                         told = {name: value for name, value in reply.json().items() if name != "receipt"}
                         assert search(question.id, json.dumps(told).encode(), texts) == []
