@@ -45,10 +45,18 @@ class Running:
         if "--connection" not in more:
             command += ["--tokens", str(folder / "tokens")]
         environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment)
-        line = self.process.stdout.readline()
-        if not line.startswith("Judging on "):
-            raise RuntimeError(line + self.process.stdout.read())
+        until = time.monotonic() + PATIENCE
+        while True:
+            self.process = subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+            )
+            line = self.process.stdout.readline()
+            if line.startswith("Judging on "):
+                break
+            said = line + self.process.communicate(timeout=PATIENCE)[0]
+            # A client that tries a port on which nobody listens can, rarely, be given that port itself, for a moment.
+            if not port or "cannot be used" not in said or time.monotonic() > until:
+                raise RuntimeError(said)
         self.url = line.split()[2].rstrip(";")
         self.port = int(self.url.rsplit(":", 1)[1])
         self._wait()
