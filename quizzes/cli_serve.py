@@ -40,7 +40,7 @@ def serve(
         stop(f"The service needs packages that are not installed ({error.name}): pip install 'offload-lab[service]'")
     from quizzes.service import connection as connections
     from quizzes.service.errors import StartError
-    from quizzes.service.identity import Tokens, new_token, read_tokens
+    from quizzes.service.identity import People, Tokens, new_token, read_tokens
     from quizzes.service.settings import Settings, default_db_url, folder
 
     if hub and tokens is not None:
@@ -58,7 +58,8 @@ def serve(
             from quizzes.service.hub import Hub, from_environment
 
             found = from_environment(os.environ)
-            people, prefix = Hub(found), found.prefix
+            people: People = Hub(found)
+            prefix = found.prefix
             told = urlsplit(found.service_url)
             host, port = told.hostname or host, told.port or port
         else:
