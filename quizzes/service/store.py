@@ -20,6 +20,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from quizzes.service.errors import StartError
 
 VERSION = 1
+_LOCK = 0x0FF10AD
 BUSY = 10.0
 """Seconds that SQLite waits for another process that writes."""
 
@@ -66,6 +67,9 @@ class Store:
 
     def _prepare(self) -> str:
         with self.writing() as connection:
+            if connection.dialect.name == "postgresql":
+                # Of two services that start together one makes the tables.
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
             metadata.create_all(connection)
             held = {row.name: row.value for row in connection.execute(sa.select(about.c.name, about.c.value))}
             if not held:

@@ -88,20 +88,19 @@ class Writer:
         """Records a batch; an outcome for each entry, in order. Nothing is raised for a database that fails."""
         try:
             return self._together(entries)
-        except IntegrityError:
-            # Another process recorded one of them meanwhile. Each by itself tells which.
-            return [self._alone(entry) for entry in entries]
-        except SQLAlchemyError:
+        except SQLAlchemyError as error:
+            if _met_another(error):
+                # Another process recorded one of them meanwhile. Each by itself tells which.
+                return [self._alone(entry) for entry in entries]
             return [_unavailable()] * len(entries)
 
     def _alone(self, entry: Entry) -> Outcome:
         for _try in range(3):
             try:
                 return self._together([entry])[0]
-            except IntegrityError:
-                continue  # what the other process wrote is visible now
-            except SQLAlchemyError:
-                break
+            except SQLAlchemyError as error:
+                if not _met_another(error):
+                    break  # else what the other process wrote is visible now
         return _unavailable()
 
     def _together(self, entries: Sequence[Entry]) -> list[Outcome]:
@@ -125,6 +124,8 @@ class Writer:
                 new.append(vars(entry))
                 outcomes.append(entry.reply)
             if new:
+                # All processes in one order: two that wait for each other's rows would be a deadlock.
+                new.sort(key=lambda row: (row["run"], row["question"], row["attempt"]))
                 # RETURNING makes SQLAlchemy send many rows in one statement; each statement gives up the interpreter once.
                 connection.execute(sa.insert(answers).returning(answers.c.number), new)
         return outcomes
@@ -159,6 +160,12 @@ class Writer:
             .group_by(answers.c.run, answers.c.question)
         )
         return {(run, question): (count, best) for run, question, count, best in connection.execute(chosen)}
+
+
+def _met_another(error: SQLAlchemyError) -> bool:
+    """Whether a transaction failed only because another process wrote at the same time: a row that is there already, or
+    PostgreSQL's 40001 (serialization failure) and 40P01 (deadlock)."""
+    return isinstance(error, IntegrityError) or getattr(getattr(error, "orig", None), "sqlstate", None) in ("40001", "40P01")
 
 
 def _another() -> ServiceError:

@@ -7,15 +7,17 @@ import shutil
 import subprocess
 import tempfile
 import threading
+import time
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy.exc import OperationalError
 
 from quizzes.service.app import create_app
-from quizzes.service.store import Store
+from quizzes.service.store import Store, answers, metadata
 from quizzes.service.writer import Entry, Writer
 from tests.quizzes.service.small import ADA, BOB, Learner
 
@@ -119,3 +121,52 @@ def test_of_a_batch_that_meets_another_writer_the_rest_is_recorded(db_url):
     assert outcomes[0] == b"a" and outcomes[2] == b"c" and outcomes[1].code == "stale"
     assert sorted(question for question, *_ in store.replies(run)) == ["a", "b", "c"]
     store.close()
+
+
+def test_a_deadlock_with_another_process_refuses_nothing_that_may_be_sent_again(postgresql):
+    """The other holds b and then wants a; the writer holds a and wants b. PostgreSQL ends one of them."""
+    store = Store(postgresql)
+    run = store.run("deadlock", "01")
+    base = Entry(run, "deadlock", "01", "x", 1, "nonce-x", "f", 0.0, "2026-12-02T22:38:41.123456Z", b"reply")
+    mine = [replace(base, question=name, nonce=f"nonce-{name}") for name in ("b", "a")]
+    theirs = {name: vars(replace(base, question=name, nonce=f"their-nonce-{name}")) for name in ("a", "b")}
+    outcomes = []
+    with store.engine.connect() as other:
+        other.execute(answers.insert(), theirs["b"])
+        writing = threading.Thread(target=lambda: outcomes.extend(Writer(store, 2, lambda _outcomes: None).record(mine)))
+        writing.start()
+        waiting = "select count(*) from pg_locks where not granted"
+        until = time.monotonic() + 60
+        with store.engine.connect() as watching:
+            while not watching.exec_driver_sql(waiting).scalar() and time.monotonic() < until:
+                time.sleep(0.01)
+        try:
+            other.execute(answers.insert(), theirs["a"])
+            other.commit()
+        except OperationalError:
+            other.rollback()  # PostgreSQL chose this one
+        writing.join(60)
+    assert [getattr(outcome, "code", "recorded") for outcome in outcomes] in (["stale", "stale"], ["recorded", "recorded"])
+    assert len(store.replies(run)) == 2
+    store.close()
+
+
+def test_services_that_start_together_agree_on_the_run(postgresql):
+    store = Store(postgresql)
+    with store.writing() as connection:
+        metadata.drop_all(connection)
+    store.close()
+    runs, start = [], threading.Barrier(4)
+
+    def begin():
+        start.wait(60)
+        store = Store(postgresql)
+        runs.append(store.run("ada", "01"))
+        store.close()
+
+    threads = [threading.Thread(target=begin) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(runs) == 4 and len(set(runs)) == 1
