@@ -234,21 +234,20 @@ def _match(question: Question, answer: Any) -> Verdict:
 
 
 def _pairs(question: Question, answer: Any) -> dict[str, str] | None:
-    """Pair id -> option number; None for what is no answer. Ids of pairs are also taken for their right sides."""
+    """Pair id -> option number; None for what is no answer."""
     if isinstance(answer, str):
         answer = dict(re.findall(r"([a-z0-9_-]+?)\s*[:=>]\s*([a-z0-9_-]+)", plain(answer)))
     if not isinstance(answer, dict) or not answer:
         return None
-    options = {name: name for name in question.options()}
-    for part in (*question.pairs, *question.extra):
-        options.setdefault(part.id, part.option)
+    # Only the numbers offered: a pair's own id, taken for its right side, would be the key.
+    options = question.options()
     known = {pair.id for pair in question.pairs}
     found = {}
     for left, right in answer.items():
         if not isinstance(left, str) or not isinstance(right, (str, int)) or plain(left) not in known:
             return None
-        option = options.get(plain(str(right)))
-        if option is None:
+        option = plain(str(right))
+        if option not in options:
             return None
         found[plain(left)] = option
     return found
