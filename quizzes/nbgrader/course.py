@@ -114,6 +114,7 @@ def grade(course: Path, lesson: str, students: Path | None = None, db_url: str |
     questions_of.cache_clear()
     try:
         with only_grader(course), one_gradebook(api.coursedir.db_url, COURSE_ID) as gradebook:
+            _check_points(gradebook, bank)
             for one in handed:
                 results.append(_one(course, bank, api, gradebook, one, roster))
     except LockedError as error:
@@ -184,6 +185,24 @@ def _timestamp(folder: Path, target: Path) -> list[str]:
     return []
 
 
+def _check_points(gradebook: Gradebook, bank: Bank) -> None:
+    """Raise CourseError where the gradebook's maxima aren't the bank's: the bank was edited after the build, or the gradebook
+    was. Every student's grading would fail on it half-way."""
+    name = assignment_name(bank)
+    points = {question.id: question.points for question in bank.questions}
+    try:
+        cells = gradebook.find_notebook(name, name).grade_cells
+    except MissingEntry:
+        return  # nobody was graded yet; nbgrader enters the assignment from its source
+    for cell in cells:
+        if cell.name in points and cell.max_score != points[cell.name]:
+            told = _(
+                "{question} of {name} is worth {found:g} points in the gradebook and {points:g} in the bank. "
+                "Nothing was graded. If the gradebook is right, correct the bank; if the bank is, run offload-quiz build again"
+            )
+            raise CourseError(told.format(question=cell.name, name=name, found=cell.max_score, points=points[cell.name]))
+
+
 def _score(gradebook: Gradebook, name: str, student: str, most: float, notes: list[str]) -> Result:
     try:
         submission = gradebook.find_submission(name, student)
@@ -191,6 +210,13 @@ def _score(gradebook: Gradebook, name: str, student: str, most: float, notes: li
         return Result(student, 0.0, most, notes)
     score = float(submission.score)
     if not math.isfinite(score) or not 0 <= score <= submission.max_score:
-        notes.append(f"the gradebook says {score} of {submission.max_score}; grade it by hand in formgrader")
+        told = _("the gradebook says {score} of {most}; grade it by hand in formgrader")
+        notes.append(told.format(score=score, most=submission.max_score))
         score = 0.0
+    by_hand = [
+        mark for part in submission.notebooks for mark in part.grades if mark.manual_score is not None or mark.extra_credit
+    ]
+    if by_hand:
+        told = _("marks given by hand or extra credit in the gradebook count here, for {count} questions")
+        notes.append(told.format(count=len(by_hand)))
     return Result(student, score, float(submission.max_score), notes)

@@ -138,7 +138,8 @@ def _sources(content: Any) -> list[str] | None:
             continue
         lines = [line for line in source[:LARGEST_SOURCE].splitlines() if line.strip()]
         if cell.get("cell_type") not in ("markdown", "heading") or all(_LINE.match(line) for line in lines):
-            sources.append(source)
+            # Half of a surrogate pair is valid JSON, and no text that Python parses.
+            sources.append(source.encode("utf-8", "replace").decode("utf-8"))
     return sources
 
 
