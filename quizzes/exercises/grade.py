@@ -13,6 +13,7 @@ from quizzes.exercises.compare import difference
 from quizzes.exercises.exercise import KEYS, Exercise, with_keys
 from quizzes.exercises.sandbox import LEVELS, LIMITS, Level, Limits, Outcome, Reply, isolation, run
 from quizzes.exercises.submission import SubmissionError, is_student, read, sources
+from quizzes.printable import clean
 
 ASSIGNMENT = "exercises"
 
@@ -128,11 +129,6 @@ def _grade(
         else:
             marks.append(Mark(exercise.id, 0.0, exercise.points, 0, len(exercise.all_cases)))
     return Result(student, float(sum(Fraction(one.score) for one in marks)), most, [clean(note) for note in notes], marks)
-
-
-def clean(text: str) -> str:
-    """One line without control characters: a learner's words must not move an instructor's cursor or forge a line."""
-    return "".join(char if char.isprintable() else "�" for char in text)[:1000]
 
 
 def feedback(result: Result) -> str:

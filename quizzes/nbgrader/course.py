@@ -18,12 +18,15 @@ from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, Limit
 from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 
+from quizzes.nbgrader.folder import Handed, handed_in, notebook_in, timestamp_in
 from quizzes.nbgrader.judge import JudgeAnswers, questions_of
 from quizzes.nbgrader.notebook import assignment_name, build, filled, read_answers, write
 from quizzes.nbgrader.roster import is_safe, read_roster
 from quizzes.nbgrader.session import LockedError, one_gradebook, only_grader
 from quizzes.nbgrader.times import to_utc
+from quizzes.printable import clean
 from quizzes.question import Bank, graded
+from quizzes.say import _
 
 COURSE_ID = "offload-lab"
 CLEANED = "cleaned"  # what nbgrader grades: fresh notebooks with the learners' answers
@@ -101,8 +104,8 @@ def grade(course: Path, lesson: str, students: Path | None = None, db_url: str |
     name = assignment_name(bank)
     if not (course / "release" / name).is_dir():
         raise CourseError(f"{name} was not built in {str(course)!r}; run offload-quiz build first")
-    folders = sorted(path for path in (course / "submitted").glob(f"*/{name}") if path.is_dir())
-    if not folders:
+    handed = handed_in(course / "submitted", name)
+    if not handed:
         raise CourseError(f"nobody has submitted: there is no {course / 'submitted'!s}/<student>/{name}/")
     listed = students or course / "students.csv"
     roster = read_roster(listed) if students is not None or listed.is_file() else None
@@ -111,26 +114,36 @@ def grade(course: Path, lesson: str, students: Path | None = None, db_url: str |
     questions_of.cache_clear()
     try:
         with only_grader(course), one_gradebook(api.coursedir.db_url, COURSE_ID) as gradebook:
-            for folder in folders:
-                results.append(_one(course, bank, api, gradebook, folder, roster))
+            _check_points(gradebook, bank)
+            for one in handed:
+                results.append(_one(course, bank, api, gradebook, one, roster))
     except LockedError as error:
         raise CourseError(str(error)) from None
     return Grades(name, results)
 
 
 def _one(
-    course: Path, bank: Bank, api: NbGraderAPI, gradebook: Gradebook, folder: Path, roster: frozenset[str] | None
+    course: Path, bank: Bank, api: NbGraderAPI, gradebook: Gradebook, handed: Handed, roster: frozenset[str] | None
 ) -> Result:
     """One student, graded or explained."""
-    student = folder.parent.name
+    student = handed.student
     most = sum(question.points for question in bank.questions)
+    why = handed.refused
     if not is_safe(student):
-        return Result(student, 0.0, most, ["not graded: the folder's name is no student id"])
-    if roster is not None and student not in roster:
-        return Result(student, 0.0, most, ["not graded: this id is not on the class list"])
-    if folder.is_symlink() or folder.parent.is_symlink():
-        return Result(student, 0.0, most, ["not graded: the folder is a link to another place"])
-    notes = _clean(course, bank, student, folder)
+        why = _("the folder's name is no student id")
+    elif roster is not None and student not in roster:
+        why = _("this id is not on the class list")
+    notes = []
+    if handed.twins:
+        told = _("another folder has a name that looks the same: {names}")
+        notes.append(told.format(names=", ".join(ascii(name) for name in handed.twins)))
+    if why:
+        return Result(handed.shown, 0.0, most, [_("not graded: {why}").format(why=why), *notes])
+    try:
+        notes += _clean(course, bank, student, handed.folder)
+    except OSError as error:
+        told = _("not graded: {path} cannot be used ({why})")
+        return Result(student, 0.0, most, [told.format(path=error.filename, why=error.strerror), *notes])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SAWarning)  # nbgrader's own, about its own session
         done = api.autograde(assignment_name(bank), student)
@@ -139,7 +152,7 @@ def _one(
     else:
         gradebook.db.rollback()
         told = (done.get("error") or done.get("log", ""))[-400:].strip()
-        notes.append(f"nbgrader could not grade it, an earlier score stands: {told}")
+        notes.append(_("nbgrader could not grade it, an earlier score stands: {told}").format(told=clean(told)))
     gradebook.db.expire_all()
     return _score(gradebook, assignment_name(bank), student, most, notes)
 
@@ -147,21 +160,11 @@ def _one(
 def _clean(course: Path, bank: Bank, student: str, folder: Path) -> list[str]:
     """Write the fresh notebook that is graded for a student; return notes."""
     name = assignment_name(bank)
-    expected = folder / f"{name}.ipynb"
-    notes: list[str] = []
-    if expected.is_symlink():  # it could name any file of the instructor's
-        notes.append(f"{expected.name} is a link and was not read")
-    if not expected.is_file() or expected.is_symlink():
-        others = sorted(path for path in folder.glob("*.ipynb") if path.is_file() and not path.is_symlink())
-        if others:
-            notes.append(f"{expected.name} is missing; {others[0].name} was read instead")
-            expected = others[0]
-    if expected.is_file() and not expected.is_symlink():
-        answers, more = read_answers(expected, bank.questions)
+    path, notes = notebook_in(folder, name)
+    answers: dict[str, Any] = {}
+    if path is not None:
+        answers, more = read_answers(path, bank.questions)
         notes += more
-    else:
-        answers = {}
-        notes.append(f"there is no notebook in the submission; {name}.ipynb was expected")
     target = course / CLEANED / student / name
     shutil.rmtree(target, ignore_errors=True)
     write(filled(bank, answers), target / f"{name}.ipynb")
@@ -171,15 +174,33 @@ def _clean(course: Path, bank: Bank, student: str, folder: Path) -> list[str]:
 
 def _timestamp(folder: Path, target: Path) -> list[str]:
     """Carry the time of submission over, as the naive UTC that nbgrader's database wants."""
-    source = folder / "timestamp.txt"
-    if not source.is_file():
-        return []
     try:
-        when = to_utc(source.read_text(encoding="utf-8"))
+        text = timestamp_in(folder)
+        if text is None:
+            return []
+        when = to_utc(text)
     except (OSError, ValueError):
-        return ["timestamp.txt cannot be read; the submission counts as on time"]
+        return [_("timestamp.txt cannot be read; the submission counts as on time")]
     (target / "timestamp.txt").write_text(f"{when.isoformat(sep=' ')} UTC", encoding="utf-8")
     return []
+
+
+def _check_points(gradebook: Gradebook, bank: Bank) -> None:
+    """Raise CourseError where the gradebook's maxima aren't the bank's: the bank was edited after the build, or the gradebook
+    was. Every student's grading would fail on it half-way."""
+    name = assignment_name(bank)
+    points = {question.id: question.points for question in bank.questions}
+    try:
+        cells = gradebook.find_notebook(name, name).grade_cells
+    except MissingEntry:
+        return  # nobody was graded yet; nbgrader enters the assignment from its source
+    for cell in cells:
+        if cell.name in points and cell.max_score != points[cell.name]:
+            told = _(
+                "{question} of {name} is worth {found:g} points in the gradebook and {points:g} in the bank. "
+                "Nothing was graded. If the gradebook is right, correct the bank; if the bank is, run offload-quiz build again"
+            )
+            raise CourseError(told.format(question=cell.name, name=name, found=cell.max_score, points=points[cell.name]))
 
 
 def _score(gradebook: Gradebook, name: str, student: str, most: float, notes: list[str]) -> Result:
@@ -189,6 +210,13 @@ def _score(gradebook: Gradebook, name: str, student: str, most: float, notes: li
         return Result(student, 0.0, most, notes)
     score = float(submission.score)
     if not math.isfinite(score) or not 0 <= score <= submission.max_score:
-        notes.append(f"the gradebook says {score} of {submission.max_score}; grade it by hand in formgrader")
+        told = _("the gradebook says {score} of {most}; grade it by hand in formgrader")
+        notes.append(told.format(score=score, most=submission.max_score))
         score = 0.0
+    by_hand = [
+        mark for part in submission.notebooks for mark in part.grades if mark.manual_score is not None or mark.extra_credit
+    ]
+    if by_hand:
+        told = _("marks given by hand or extra credit in the gradebook count here, for {count} questions")
+        notes.append(told.format(count=len(by_hand)))
     return Result(student, score, float(submission.max_score), notes)

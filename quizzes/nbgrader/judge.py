@@ -10,7 +10,7 @@ from nbformat.v4 import new_output
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from quizzes.grading import judge
-from quizzes.nbgrader.notebook import _assignments
+from quizzes.nbgrader.notebook import assignments
 from quizzes.question import Question, graded
 
 
@@ -29,7 +29,7 @@ class JudgeAnswers(NbGraderPreprocessor):
         answers: dict[str, Any] = {}
         for cell in nb.cells:
             if cell.cell_type == "code":
-                answers.update(_assignments(cell.source))
+                answers.update(assignments(cell.source))
         for cell in nb.cells:
             question = questions.get(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
             if question is None or not cell.metadata.nbgrader.get("grade"):

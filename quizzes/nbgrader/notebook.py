@@ -12,10 +12,14 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from quizzes.nbgrader.folder import read_file
 from quizzes.question import Bank, Question
 from quizzes.quiz import how_to
+from quizzes.say import _
 
 LARGEST = 20_000_000  # bytes; a quiz has a few thousand
+LARGEST_SOURCE = 200_000  # characters of code; Python takes a kilobyte of memory for each statement that it parses
+_LONGEST = 10_001  # characters of an answer that are kept: one more than is judged
 _LINE = re.compile(r"""^\s*answers\s*\[\s*(['"])(\w+)\1\s*\]\s*=\s*(.+?)\s*$""")
 
 
@@ -73,36 +77,49 @@ def read_answers(path: Path, questions: tuple[Question, ...]) -> tuple[dict[str,
     metadata say; the last one counts, as it would in Python. Never raises for what a learner can put into a file.
     """
     try:
-        if path.stat().st_size > LARGEST:
-            return {}, [f"the file has {path.stat().st_size:,} bytes and was not read; ask for a quiz without large outputs"]
-        content = json.loads(path.read_bytes())
-        sources = _sources(content)
+        data = read_file(path, LARGEST)
+        if data is None:
+            return {}, [
+                _("the file has more than {most:,} bytes and was not read; ask for a quiz without large outputs").format(
+                    most=LARGEST
+                )
+            ]
+        sources = _sources(json.loads(data))
     except (OSError, ValueError, RecursionError) as error:
-        return {}, [
-            f"the file cannot be read as a notebook ({type(error).__name__}); the submission is kept as it was handed in"
-        ]
+        told = _("the file cannot be read as a notebook ({kind}); the submission is kept as it was handed in")
+        return {}, [told.format(kind=type(error).__name__)]
     if sources is None:
-        return {}, ["the file is JSON but no notebook; the submission is kept as it was handed in"]
+        return {}, [_("the file is JSON but no notebook; the submission is kept as it was handed in")]
     wanted = {question.name for question in questions}
     answers: dict[str, Any] = {}
     notes: list[str] = []
     given: dict[str, list[Any]] = {}
+    left = LARGEST_SOURCE
     for source in sources:
-        for name, value in _assignments(source):
+        left -= len(source)
+        if left < 0:
+            notes.append(
+                _("the cells hold more than {most:,} characters of code; what comes after them was not read").format(
+                    most=LARGEST_SOURCE
+                )
+            )
+            break
+        for name, value in assignments(source):
             if name in wanted and value != "":
                 given.setdefault(name, []).append(value)
     for name, values in given.items():
         answers[name] = values[-1]
         if any(value != values[-1] for value in values):
-            notes.append(f"{name} is answered more than once and differently; the last answer was taken")
+            notes.append(_("{name} is answered more than once and differently; the last answer was taken").format(name=name))
     missing = sorted(wanted - set(answers))
     if missing:
-        notes.append(f"no answer to {', '.join(missing)}")
+        notes.append(_("no answer to {names}").format(names=", ".join(missing)))
     return answers, notes
 
 
 def _sources(content: Any) -> list[str] | None:
-    """Sources of all code cells, of notebooks of format 4 and 3."""
+    """Sources of the cells that may hold answers, of notebooks of format 4 and 3: all but text, and text that is nothing but
+    answers, which is an answer's cell whose kind was changed."""
     if not isinstance(content, dict):
         return None
     cells = content.get("cells")
@@ -112,16 +129,21 @@ def _sources(content: Any) -> list[str] | None:
         return None
     sources = []
     for cell in cells:
-        if isinstance(cell, dict) and cell.get("cell_type") != "markdown":
-            source = cell.get("source", cell.get("input", ""))
-            if isinstance(source, list):
-                source = "".join(part for part in source if isinstance(part, str))
-            if isinstance(source, str):
-                sources.append(source)
+        if not isinstance(cell, dict):
+            continue
+        source = cell.get("source", cell.get("input", ""))
+        if isinstance(source, list):
+            source = "".join(part for part in source if isinstance(part, str))
+        if not isinstance(source, str) or "answers" not in source:
+            continue
+        lines = [line for line in source[:LARGEST_SOURCE].splitlines() if line.strip()]
+        if cell.get("cell_type") not in ("markdown", "heading") or all(_LINE.match(line) for line in lines):
+            # Half of a surrogate pair is valid JSON, and no text that Python parses.
+            sources.append(source.encode("utf-8", "replace").decode("utf-8"))
     return sources
 
 
-def _assignments(source: str) -> list[tuple[str, Any]]:
+def assignments(source: str) -> list[tuple[str, Any]]:
     """`answers["name"] = literal` statements of a cell; of a cell that is no Python, those that stand on a line alone."""
     found: list[tuple[str, Any]] = []
     try:
@@ -130,7 +152,7 @@ def _assignments(source: str) -> list[tuple[str, Any]]:
         for line in source.splitlines():
             match = _LINE.match(line)
             if match:
-                found += [(match[2], value) for value in _literal(match[3])]
+                found += [(match[2], value) for value in _literal(match[3].strip())]
         return found
     for statement in statements:
         if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
@@ -162,15 +184,27 @@ def filled(bank: Bank, answers: dict[str, Any]) -> NotebookNode:
         name = cell.id.removesuffix("-answer")
         if cell.id.endswith("-answer") and name in answers:
             answer = answers[name]
-            if isinstance(answer, (set, frozenset, tuple)):
-                answer = sorted(map(str, answer))
-            # What is no text, number or list of them is no answer; written as text it is judged as such, and not run.
-            cell.source = answer_line(name, answer if _is_plain(answer) else repr(answer))
+            cell.source = answer_line(name, _writable(answer))
     return notebook
 
 
-def _is_plain(answer: Any) -> bool:
-    return isinstance(answer, (str, int, float)) or (isinstance(answer, list) and all(isinstance(a, str) for a in answer))
+def _writable(answer: Any) -> Any:
+    """An answer as it can be written down and read again. What is no text, number, list or pairs is no answer; written as
+    text it is judged as such."""
+    if isinstance(answer, (set, frozenset)):
+        answer = sorted(part for part in answer if isinstance(part, str))
+    if isinstance(answer, str):
+        # Half of a surrogate pair can be typed as an escape, and cannot be written to any file.
+        return answer[:_LONGEST].encode("utf-8", "replace").decode("utf-8")
+    if isinstance(answer, int) and answer.bit_length() > 1000:
+        return "a number of more than 300 digits"  # Python refuses to write one of some thousand digits
+    if isinstance(answer, (int, float)):
+        return answer
+    if isinstance(answer, (list, tuple)) and all(isinstance(part, str) for part in answer):
+        return [_writable(part) for part in answer[:_LONGEST]]
+    if isinstance(answer, dict) and all(isinstance(part, str) for pair in answer.items() for part in pair):
+        return {_writable(left): _writable(right) for left, right in answer.items()}
+    return f"no answer, but a {type(answer).__name__}"
 
 
 def write(notebook: NotebookNode, path: Path) -> None:
