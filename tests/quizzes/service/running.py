@@ -72,6 +72,13 @@ class Running:
                     raise
                 time.sleep(0.05)
 
+    def __enter__(self) -> Running:
+        return self
+
+    def __exit__(self, *_what: object) -> None:
+        if self.process.poll() is None:
+            self.kill()
+
     def kill(self) -> None:
         self.process.kill()
         self.process.wait(PATIENCE)

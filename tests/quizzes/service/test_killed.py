@@ -59,10 +59,11 @@ def ask_again(url, token, content):
 
 
 @pytest.mark.timeout(300)
-def test_no_acknowledged_answer_is_lost_and_none_counts_twice(tmp_path):
+def test_no_acknowledged_answer_is_lost_and_none_counts_twice(tmp_path, request):
     tokens = prepare(tmp_path, LEARNERS)
     chance = random.Random(7)
     service = Running(tmp_path, 0, "--attempts", str(ATTEMPTS))
+    request.addfinalizer(lambda: service.__exit__())  # the one that runs then
     address = [service.url]
     threads = [Answering(learner, token, address, random.Random(learner)) for learner, token in tokens.items()]
     for thread in threads:
