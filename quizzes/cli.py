@@ -10,6 +10,7 @@ import typer
 
 from quizzes.certificates.cli import app as certificate_app
 from quizzes.certificates.cli_registry import keygen
+from quizzes.cli_analyse import register as register_analyse
 from quizzes.cli_exercises import app as exercises_app
 from quizzes.cli_lint import register as register_lint
 
@@ -18,6 +19,7 @@ app.add_typer(certificate_app, name="certificate")
 app.add_typer(exercises_app, name="exercises")
 app.command()(keygen)
 register_lint(app)
+register_analyse(app)
 
 Course = Annotated[Path, typer.Option(help="The course folder: source, release, submitted, gradebook.db.")]
 Lesson = Annotated[str, typer.Option(help='The number of the lesson, for example "01".')]
