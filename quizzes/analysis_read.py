@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from quizzes.analysis import Row, rows
 from quizzes.grading import Verdict, judge
 from quizzes.nbgrader.folder import read_file
 from quizzes.nbgrader.notebook import LARGEST, read_answers
-from quizzes.question import Bank, Question, graded
+from quizzes.question import Bank, Question, every, graded
 from quizzes.say import _
 
 _LONGEST = 60  # characters of a typed answer that are shown
@@ -153,3 +153,14 @@ def picked(question: Question, verdict: Verdict) -> tuple[str, ...]:
     if isinstance(answer, list):
         return tuple(answer)
     return (str(answer)[:_LONGEST],)
+
+
+def choices_of(questions: Collection[str]) -> dict[str, dict[str, bool]]:
+    """Question id -> choice id -> whether it is right, of the questions that are in a bank here: so that a choice that nobody
+    took is shown too. Raises BankError."""
+    return {
+        one.id: {choice.id: choice.correct for choice in one.choices}
+        for bank in every().values()
+        for one in bank.questions
+        if one.id in questions and one.choices
+    }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -24,13 +24,13 @@ def analyse(
     """Say how hard each question was, whether it tells learners apart, what it drew, and where languages differ."""
     from quizzes import analysis_report as report
     from quizzes.analysis import analyse as analyse_rows
-    from quizzes.analysis_read import AnalysisError, read
+    from quizzes.analysis_read import AnalysisError, choices_of, read
     from quizzes.question import BankError
 
     try:
         items = analyse_rows(read(results, gradebook, students), report.ALPHA)
         if out is not None:
-            out.write_text(report.to_html(items, _choices({item.question for item in items})), encoding="utf-8")
+            out.write_text(report.to_html(items, choices_of({item.question for item in items})), encoding="utf-8")
         if csv is not None:
             csv.write_text(report.to_csv(items), encoding="utf-8", newline="")
     except (AnalysisError, BankError, OSError) as error:
@@ -43,15 +43,3 @@ def analyse(
         typer.echo(line)
     if any(item.gaps for item in items):
         typer.echo(report.method())
-
-
-def _choices(questions: set[str]) -> dict[str, Any]:
-    """The choices of the lessons that these questions belong to; none for rows from elsewhere."""
-    from quizzes.question import KEYS, every
-
-    found = {}
-    for bank in every(KEYS).values():
-        for question in bank.questions:
-            if question.id in questions and question.choices:
-                found[question.id] = {choice.id: choice.correct for choice in question.choices}
-    return found
