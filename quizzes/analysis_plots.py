@@ -14,19 +14,29 @@ from quizzes.printable import clean
 def items_figure(items: Sequence[Item]) -> go.Figure:
     """Facility across, discrimination up, one labelled point an item. Items without a discrimination are left out."""
     shown = [item for item in items if item.discrimination is not None]
-    hover = [f"{item.question}<br>{item.learners} learners" for item in shown]
+    hover = [f"{escape(item.question)}<br>{item.learners} learners" for item in shown]
     points = go.Scatter(
         x=[item.facility for item in shown],
         y=[item.discrimination for item in shown],
-        text=[item.question for item in shown],
         hovertext=hover,
-        mode="markers+text",
-        textposition="top center",
+        mode="markers",
         # Flagged items have another shape, not another colour only.
         marker={"size": 11, "symbol": ["diamond" if any(gap.flagged for gap in item.gaps) else "circle" for item in shown]},
     )
     figure = go.Figure(points)
-    figure.update_layout(title="Items (a diamond: a gap between languages)", template="plotly_white", showlegend=False)
+    figure.update_layout(
+        title="Items (a diamond: a gap between languages)", template="plotly_white", showlegend=False, height=560
+    )
+    for item in shown:  # turned, or neighbours would write over each other
+        figure.add_annotation(
+            x=item.facility,
+            y=item.discrimination,
+            text=escape(item.question),
+            textangle=-50,
+            showarrow=False,
+            xanchor="left",
+            yanchor="bottom",
+        )
     figure.update_xaxes(title="facility (mean share of the points)", range=[-0.05, 1.05])
     figure.update_yaxes(title="discrimination (correlation with the rest)", range=[-1.05, 1.05])
     return figure
@@ -97,7 +107,8 @@ def languages_figure(items: Sequence[Item]) -> go.Figure:
         figure.add_scatter(x=list(found.values()), y=list(found), mode="markers", name=escape(language), marker=marker)
     figure.update_layout(title="Wholly right answers by language", template="plotly_white", height=180 + 34 * len(items))
     figure.update_xaxes(title="share of wholly right answers", range=[-0.05, 1.05])
-    figure.update_yaxes(autorange="reversed", automargin=True, type="category")
+    order = [escape(item.question) for item in items]
+    figure.update_yaxes(autorange="reversed", automargin=True, type="category", categoryorder="array", categoryarray=order)
     return figure
 
 
@@ -109,7 +120,7 @@ def misconceptions_figure(items: Sequence[Item]) -> go.Figure:
     for language in languages:
         counts = [sum(item.by_language.get(language, {}).get(idea, 0) for item in items) for idea in ideas]
         figure.add_bar(name=language or "language not stated", x=counts, y=ideas, orientation="h")
-    figure.update_layout(title="Misconceptions", template="plotly_white", barmode="group")
+    figure.update_layout(title="Misconceptions", template="plotly_white", barmode="group", height=180 + 30 * len(ideas))
     figure.update_xaxes(title="answers")
     figure.update_yaxes(automargin=True)
     return figure
