@@ -57,6 +57,8 @@ def batch(tmp_path_factory):
     hand_in(course, "renamed", right, "\x1b[2Jhonest-0: 3 of 3\n.ipynb")
     for name in ("Mina", "mina", "\uac00", "\u1100\u1161"):
         hand_in(course, name, right)
+    clock = course / "a time of the instructor's.txt"  # in order, and still not the student's own file
+    clock.write_text("2026-01-05 10:00")
     times = {
         "time-link": None,
         "time-long": b"2" * 10_000_000,
@@ -65,7 +67,7 @@ def batch(tmp_path_factory):
     }
     for name, data in times.items():
         path = hand_in(course, name, right).with_name("timestamp.txt")
-        path.symlink_to("/dev/zero") if data is None else path.write_bytes(data)
+        path.symlink_to(clock) if data is None else path.write_bytes(data)
     said = odd_folders(course, right)
     before = _tree(course)
     command = [sys.executable, "-c", GRADE, "grade", "--course", str(course), "--csv", str(course / "scores.csv")]
