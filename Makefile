@@ -39,9 +39,10 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[all]"
 	@echo "$$PWD" > $(READY)
 
+# With the graded questions here, the service that judges them runs as long as the lab; without, or if it fails, the lab alone.
 lab: $(READY)
 	@echo "==> Opening JupyterLab in the course folder$(if $(ROOT), as root); stop it with Ctrl-C here"
-	@cd course && ../$(BIN)/python -m jupyterlab --ServerApp.root_dir="$$PWD" $(LESSON) $(ROOT) $(LAB_ARGS)
+	@cd course && ../$(BIN)/python -m quizzes.service.lab -m jupyterlab --ServerApp.root_dir="$$PWD" $(LESSON) $(ROOT) $(LAB_ARGS)
 
 test: $(READY)
 	@echo "==> Running all tests"

@@ -16,14 +16,20 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from quizzes.copies import past, standing
+
 MIME = "application/vnd.offload-lab.answers+json"
 VERSION = 2
+KEEPS_BOTH = 3
+"""The version of a record with answers in conflict: a program that would drop one of them must refuse it."""
 
 
 @dataclass
 class Record:
     """Answers of one lesson by question id: {"answer": …, "share": share of the points, "at": ISO time in UTC}, and where
-    there are such: "variant", "hints" (how many were taken), "confidence" (per cent), "attempt" (from 1), "receipt".
+    there are such: "variant", "hints" (how many were taken), "confidence" (per cent), "attempt" (from 1), "earned" (share
+    before hints), "past" (see quizzes.copies), "receipt". `others` are the answers of other copies, none of which was chosen
+    yet, newest first.
 
     `pending` holds hints and confidence of questions that are not answered yet, so that a restart forgets no cost.
     """
@@ -31,17 +37,25 @@ class Record:
     lesson: str
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     pending: dict[str, dict[str, Any]] = field(default_factory=dict)
+    others: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     learner: str = ""
     """A random name that seeds the variants of practice; says nothing of the person."""
 
     def put(self, question: str, answer: Any, share: float, **more: Any) -> None:
-        """Keep an answer; `more` are the optional fields, of which None and empty ones are left out."""
+        """Keep an answer; `more` are the optional fields, of which None and empty ones are left out. It replaces every copy."""
         now = datetime.now(UTC).isoformat(timespec="microseconds")
-        self.answers[question] = {"answer": answer, "share": share, "at": now} | {k: v for k, v in more.items() if v}
+        before = past(self.held(question))
+        self.others.pop(question, None)
+        given = {"answer": answer, "share": share, "at": now, **more, "past": before}
+        self.answers[question] = {name: value for name, value in given.items() if value or name in ("answer", "share")}
+
+    def held(self, question: str) -> list[dict[str, Any]]:
+        """Every answer to a question that is not replaced: none, one, or those in conflict, the one that counts first."""
+        return [self.answers[question], *self.others.get(question, [])] if question in self.answers else []
 
     def to_json(self) -> dict[str, Any]:
-        content = {"version": VERSION, "lesson": self.lesson, "answers": self.answers}
-        more = {"learner": self.learner, "pending": self.pending}
+        content = {"version": KEEPS_BOTH if self.others else VERSION, "lesson": self.lesson, "answers": self.answers}
+        more = {"learner": self.learner, "pending": self.pending, "others": self.others}
         return content | {name: value for name, value in more.items() if value}
 
 
@@ -71,7 +85,7 @@ def read_records(path: str | os.PathLike[str], lesson: str, notes: list[str] | N
 
 
 def _record(content: Any, lesson: str, notes: list[str]) -> Record | None:
-    """A record of version 1 or 2; None for another lesson's, and, said in `notes`, for what is none."""
+    """A record of version 1 to 3; None for another lesson's, and, said in `notes`, for what is none."""
     if isinstance(content, list) and all(isinstance(line, str) for line in content):
         content = "".join(content)  # nbformat may split text into lines
     if isinstance(content, str):
@@ -86,23 +100,35 @@ def _record(content: Any, lesson: str, notes: list[str]) -> Record | None:
     if content["lesson"] != lesson:
         return None
     version, answers, pending = content.get("version"), content.get("answers"), content.get("pending", {})
-    if isinstance(version, bool) or version not in (1, VERSION):
-        notes.append(
-            f"An answer record has version {version!r}; this program reads 1 and {VERSION}. Nothing was taken from it."
-        )
+    if isinstance(version, bool) or version not in (1, VERSION, KEEPS_BOTH):
+        said = f"An answer record has version {version!r}; this program reads 1 to {KEEPS_BOTH}. Nothing was taken from it."
+        notes.append(said)
         return None
     if not isinstance(answers, dict):
         notes.append("An answer record in this notebook holds no answers; nothing was taken from it.")
         return None
     # Version 1 has the same three fields and no others: read, it is version 2.
-    bad = [name for name, entry in answers.items() if not _is_entry(entry)]
+    bad = [name for name, entry in answers.items() if not is_entry(entry)]
     if bad:
         notes.append(f"The recorded answer to {', '.join(bad)} is damaged or was edited, and was left out; answer again.")
     kept = {name: dict(entry) for name, entry in answers.items() if name not in bad}
     open_ = pending if isinstance(pending, dict) else {}
     learner = content.get("learner")
     kept_open = {name: dict(more) for name, more in open_.items() if _is_more(more)}
-    return Record(lesson, kept, kept_open, learner if isinstance(learner, str) else "")
+    others = kept_others(content.get("others"), notes)
+    return Record(lesson, kept, kept_open, others, learner if isinstance(learner, str) else "")
+
+
+def kept_others(content: Any, notes: list[str]) -> dict[str, list[dict[str, Any]]]:
+    """Answers in conflict as a file holds them; what is damaged is left out and said in `notes`."""
+    found = {}
+    for name, entries in content.items() if isinstance(content, dict) else ():
+        good = [dict(entry) for entry in entries if is_entry(entry)] if isinstance(entries, list) else []
+        if not isinstance(entries, list) or len(good) < len(entries):
+            notes.append(f"A second answer to {name} is damaged or was edited, and was left out.")
+        if good:
+            found[name] = good
+    return found
 
 
 def _is_number(value: Any, low: float, high: float) -> bool:
@@ -124,27 +150,38 @@ def _is_answer(answer: Any) -> bool:
     return all(isinstance(p, plain) for p in answer.values()) if isinstance(answer, dict) else isinstance(answer, plain)
 
 
-def _is_entry(entry: Any) -> bool:
+def is_entry(entry: Any) -> bool:
+    """Whether this is an answer as a record holds it."""
     if not isinstance(entry, dict) or "answer" not in entry or not isinstance(entry.get("at"), str):
+        return False
+    before = entry.get("past", [])
+    if not isinstance(before, list) or not all(isinstance(at, str) for at in before):
+        return False
+    if not _is_number(entry.get("earned", 0), 0, 1):
         return False
     return _is_answer(entry["answer"]) and _is_number(entry.get("share"), 0, 1) and _is_more(entry)
 
 
 def merge(lesson: str, records: Iterable[Record]) -> tuple[Record, list[str]]:
-    """One record of several, the newest answer to each question, and the questions on which they differ."""
-    merged, conflicts = Record(lesson), []
+    """One record of several, the newest answer to each question, and the questions on which copies are in conflict: their
+    other answers are in `others`. An answer that another one replaced is history, and no conflict."""
+    merged, found = Record(lesson), dict[str, list[dict[str, Any]]]()
     for record in records:
         merged.learner = merged.learner or record.learner
+        for question in (*record.answers, *record.others):
+            found.setdefault(question, [])
         for question, entry in record.answers.items():
-            held = merged.answers.get(question)
-            if held is not None and held["answer"] != entry["answer"] and question not in conflicts:
-                conflicts.append(question)
-            if held is None or entry["at"] > held["at"]:
-                merged.answers[question] = dict(entry)
+            found[question].append(entry)
+        for question, entries in record.others.items():
+            found[question].extend(entries)
         for question, more in record.pending.items():
             held = merged.pending.setdefault(question, dict(more))
             held["hints"] = max(held.get("hints", 0), more.get("hints", 0))
-    return merged, conflicts
+    for question, entries in found.items():
+        merged.answers[question], *rest = standing(entries)
+        if rest:
+            merged.others[question] = rest
+    return merged, list(merged.others)
 
 
 def notebook_path() -> Path | None:

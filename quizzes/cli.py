@@ -13,13 +13,17 @@ from quizzes.certificates.cli_registry import keygen
 from quizzes.cli_analyse import register as register_analyse
 from quizzes.cli_exercises import app as exercises_app
 from quizzes.cli_lint import register as register_lint
+from quizzes.cli_progress import app as progress_app
+from quizzes.cli_serve import register as register_serve
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
 app.add_typer(certificate_app, name="certificate")
 app.add_typer(exercises_app, name="exercises")
+app.add_typer(progress_app, name="progress")
 app.command()(keygen)
 register_lint(app)
 register_analyse(app)
+register_serve(app)
 
 Course = Annotated[Path, typer.Option(help="The course folder: source, release, submitted, gradebook.db.")]
 Lesson = Annotated[str, typer.Option(help='The number of the lesson, for example "01".')]

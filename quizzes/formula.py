@@ -9,6 +9,7 @@ import ast
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from offload_lab.partition import STATE_BYTES
@@ -80,8 +81,7 @@ def evaluate(text: str, names: Mapping[str, Any]) -> Fraction:
     if len(text) > _LONGEST:
         raise FormulaError(f"the formula has {len(text)} characters; {_LONGEST} are enough")
     try:
-        tree = ast.parse(text.strip(), mode="eval")
-        value = _value(tree.body, names)
+        value = _value(_tree(text).body, names)
     except (SyntaxError, ValueError) as error:
         if isinstance(error, FormulaError):
             raise
@@ -97,19 +97,26 @@ def evaluate(text: str, names: Mapping[str, Any]) -> Fraction:
     return value
 
 
-def names_in(text: str) -> set[str]:
+@lru_cache(maxsize=4096)
+def _tree(text: str) -> ast.Expression:
+    """Read only: a bank has a few formulas, which are evaluated for each learner."""
+    return ast.parse(text.strip(), mode="eval")
+
+
+@lru_cache(maxsize=4096)
+def names_in(text: str) -> frozenset[str]:
     """The names that a formula wants, functions left out. Raises FormulaError."""
     try:
-        tree = ast.parse(text.strip(), mode="eval")
+        tree = _tree(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise FormulaError(f"{text!r} is not a formula: {error}") from None
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
-    return {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called}
+    return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called)
 
 
 def operations(text: str) -> int:
     """How many steps of arithmetic a formula takes."""
-    return sum(isinstance(node, (ast.BinOp, ast.Call)) for node in ast.walk(ast.parse(text.strip(), mode="eval")))
+    return sum(isinstance(node, (ast.BinOp, ast.Call)) for node in ast.walk(_tree(text)))
 
 
 def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:

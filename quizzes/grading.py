@@ -38,10 +38,12 @@ class Verdict:
     """The answer in the form in which it is recorded: a choice id, a list of ids, a dict of them, or the text typed."""
     hints: int = 0
     """Hints taken, which are in `share` already."""
+    earned: float | None = None
+    """The share before hints, where some were taken."""
 
     @property
     def correct(self) -> bool:
-        return self.share == 1.0
+        return (self.share if self.earned is None else self.earned) == 1.0
 
 
 def judge(question: Question, answer: Any, locale: str = "en", hints: int = 0) -> Verdict:
@@ -69,7 +71,7 @@ def judge(question: Question, answer: Any, locale: str = "en", hints: int = 0) -
     if not verdict.understood or not taken:
         return verdict
     share = max(0.0, min(verdict.share, 1.0) - taken * question.hint_cost)
-    return replace(verdict, share=share, hints=taken)
+    return replace(verdict, share=share, hints=taken, earned=verdict.share)
 
 
 def _asked(message: str) -> Verdict:
@@ -111,7 +113,8 @@ def _listed(answer: Any) -> list[str]:
     if isinstance(answer, str):
         parts = re.split(r"[\s,;>]+", plain(answer))
     elif isinstance(answer, (list, tuple, set, frozenset)):
-        parts = [plain(part) for part in answer if isinstance(part, str)]
+        # What is no text stays in, so that it is named as none of the choices and not passed over.
+        parts = [plain(part) if isinstance(part, str) else repr(part)[:40] for part in answer]
     else:
         return []
     return [part for part in parts if part]
@@ -231,21 +234,20 @@ def _match(question: Question, answer: Any) -> Verdict:
 
 
 def _pairs(question: Question, answer: Any) -> dict[str, str] | None:
-    """Pair id -> option number; None for what is no answer. Ids of pairs are also taken for their right sides."""
+    """Pair id -> option number; None for what is no answer."""
     if isinstance(answer, str):
         answer = dict(re.findall(r"([a-z0-9_-]+?)\s*[:=>]\s*([a-z0-9_-]+)", plain(answer)))
     if not isinstance(answer, dict) or not answer:
         return None
-    options = {name: name for name in question.options()}
-    for part in (*question.pairs, *question.extra):
-        options.setdefault(part.id, part.option)
+    # Only the numbers offered: a pair's own id, taken for its right side, would be the key.
+    options = question.options()
     known = {pair.id for pair in question.pairs}
     found = {}
     for left, right in answer.items():
         if not isinstance(left, str) or not isinstance(right, (str, int)) or plain(left) not in known:
             return None
-        option = options.get(plain(str(right)))
-        if option is None:
+        option = plain(str(right))
+        if option not in options:
             return None
         found[plain(left)] = option
     return found

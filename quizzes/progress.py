@@ -6,6 +6,7 @@ kept aside under another name and said; it is never overwritten.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tempfile
@@ -17,10 +18,14 @@ from typing import Any
 from filelock import FileLock, Timeout
 from platformdirs import user_data_path
 
-from quizzes.answers import _is_entry
+from quizzes.answers import Record, is_entry, kept_others
+from quizzes.copies import standing
 from quizzes.repetition import after
+from quizzes.say import _
 
-VERSION = 1
+VERSION = 2
+"""Version 1 had no `others` and no `learner`; it is read, and written as version 2 at the next answer."""
+FORMAT = "offload-lab progress"
 PATIENCE = 10.0
 """Seconds to wait for another notebook that is writing."""
 
@@ -36,58 +41,107 @@ def default_path() -> Path:
 
 
 class Progress:
-    """`answers`: question id -> its newest entry (as in an answer record, with "lesson"); `cards`: question id -> when it
-    comes back. `notes` are sentences for the learner about what went wrong with the file."""
+    """`answers`: question id -> its newest entry (as in an answer record, with "lesson"); `others`: question id -> answers of
+    other copies, none of which was chosen yet; `cards`: question id -> when it comes back; `learner`: see Record.
+    `notes` are sentences for the learner about what went wrong with the file."""
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = Path(path) if path is not None else default_path()
         self.notes: list[str] = []
 
     def read(self) -> dict[str, Any]:
-        """{"version", "answers", "cards"}. Raises ProgressError for a file that is damaged or of a later version."""
-        return _checked(self.path)
+        """{"version", "learner", "answers", "others", "cards"}. Raises ProgressError for a file that is damaged or of a later
+        version."""
+        return checked(self.path)
 
-    def note(self, lesson: str, question: str, entry: dict[str, Any], now: datetime | None = None) -> None:
-        """Keep an answer, and plan its return where it was missed. Raises ProgressError."""
-        moment = now or datetime.now(UTC)
+    def record(self, lesson: str) -> Record:
+        """What the file holds of a lesson, as an answer record. Raises ProgressError."""
+        content = self.read()
+        mine = {name: dict(entry) for name, entry in content["answers"].items() if entry.get("lesson") == lesson}
+        others = {name: content["others"][name] for name in mine if name in content["others"]}
+        for entry in (*mine.values(), *(entry for entries in others.values() for entry in entries)):
+            entry.pop("lesson", None)
+        return Record(lesson, mine, others=others, learner=content["learner"])
+
+    def note(self, lesson: str, question: str, entry: dict[str, Any], now: datetime | None = None) -> list[dict[str, Any]]:
+        """Keep an answer, and plan its return where it was missed. Returns all answers to it that stand now: more than one
+        where another copy gave one that `entry` does not replace. Raises ProgressError."""
+        moment, left = now or datetime.now(UTC), []
 
         def put(content: dict[str, Any]) -> None:
-            content["answers"][question] = {**entry, "lesson": lesson}
-            card = after(content["cards"].get(question), entry["share"], entry.get("hints", 0), moment)
+            left[:] = _join(content, question, [{**entry, "lesson": lesson}])
+            # By what was earned: the hints, which took their share of it, are told beside it.
+            card = after(content["cards"].get(question), entry.get("earned", entry["share"]), entry.get("hints", 0), moment)
             if card is not None:
                 content["cards"][question] = card
 
         self._change(put)
+        return [{name: value for name, value in entry.items() if name != "lesson"} for entry in left]
+
+    def choose(self, question: str, entry: dict[str, Any]) -> None:
+        """Keep `entry`, which replaces every other answer that the file holds to this question. Raises ProgressError."""
+
+        def put(content: dict[str, Any]) -> None:
+            _join(content, question, [entry])
+
+        self._change(put)
+
+    def forget(self, question: str) -> None:
+        """Take an answer out; when it comes back is kept. Raises ProgressError."""
+
+        def put(content: dict[str, Any]) -> None:
+            content["answers"].pop(question, None)
+            content["others"].pop(question, None)
+
+        self._change(put)
+
+    def learner(self, suggested: str) -> str:
+        """The random name that seeds this learner's variants: the file's, else `suggested`, which is kept. Raises
+        ProgressError."""
+        held = self.read()["learner"]
+        if held:
+            return str(held)
+
+        def put(content: dict[str, Any]) -> None:
+            content["learner"] = content["learner"] or suggested
+
+        self._change(put)
+        return str(self.read()["learner"])
 
     def export(self, target: str | os.PathLike[str]) -> None:
         """Write a copy to `target`, which must not exist. Raises ProgressError."""
         content = self.read()
         try:
-            with open(target, "x", encoding="utf-8") as file:
-                json.dump(content, file, ensure_ascii=False, indent=1)
+            if os.path.lexists(target):
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+            _replace(Path(target), content)
         except OSError as error:
-            raise ProgressError(
-                f"{target} was not written: {error.strerror}. Name a new file in a folder that exists."
-            ) from None
+            said = _("{path} was not written: {why}. Name a new file in a folder that exists.")
+            raise ProgressError(said.format(path=target, why=error.strerror)) from None
 
     def take_in(self, source: str | os.PathLike[str]) -> list[str]:
-        """Add an exported file: the newer answer to each question stays. Returns the questions on which they differed.
+        """Add an exported file. Returns the questions on which the two differ; both answers are kept until one is chosen.
 
         Raises ProgressError for a file that is not there or not readable; nothing is changed then.
         """
         if not Path(source).is_file():
-            raise ProgressError(f"{source} is not a file; name one that was exported.")
-        theirs, differ = _checked(Path(source)), []
+            raise ProgressError(_("{path} is not a file; name one that was exported.").format(path=source))
+        theirs, differ = checked(Path(source)), []
 
         def put(content: dict[str, Any]) -> None:
+            differ.clear()
             for question, entry in theirs["answers"].items():
-                held = content["answers"].get(question)
-                if held is not None and held["answer"] != entry["answer"]:
+                before = content["answers"].get(question)
+                left = _join(content, question, [entry, *theirs["others"].get(question, [])])
+                if len(left) > 1:
                     differ.append(question)
-                if held is None or entry["at"] > held["at"]:
-                    content["answers"][question] = entry
-                    if question in theirs["cards"]:
-                        content["cards"][question] = theirs["cards"][question]
+                # The card goes with the answer that counts; a card that only they have is not lost either.
+                mine_counts = before is not None and left[0]["at"] == before["at"]
+                if question in theirs["cards"] and not (mine_counts and question in content["cards"]):
+                    content["cards"][question] = theirs["cards"][question]
+            for question, card in theirs["cards"].items():
+                content["cards"].setdefault(question, card)
+            content["learner"] = content["learner"] or theirs["learner"]
 
         self._change(put)
         return differ
@@ -97,21 +151,20 @@ class Progress:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with FileLock(f"{self.path}.lock", timeout=PATIENCE):
                 try:
-                    content = _checked(self.path)
+                    content = checked(self.path)
                 except _Damaged as error:
                     aside = self._aside()
-                    self.notes.append(f"{error} It was kept as {aside}, and a new one begun.")
+                    said = _("{error} It was kept as {aside}, and a new one begun.")
+                    self.notes.append(said.format(error=error, aside=aside))
                     content = _empty()
                 put(content)
                 _replace(self.path, content)
         except Timeout:
-            raise ProgressError(
-                f"{self.path} is held by another program for {PATIENCE:g} s; this answer is not in it."
-            ) from None
+            said = _("{path} is held by another program for {seconds:g} s; this answer is not in it.")
+            raise ProgressError(said.format(path=self.path, seconds=PATIENCE)) from None
         except OSError as error:
-            raise ProgressError(
-                f"{self.path} was not written: {error.strerror or error}. The notebook has the answer."
-            ) from None
+            said = _("{path} was not written: {why}. The notebook has the answer.")
+            raise ProgressError(said.format(path=self.path, why=error.strerror or error)) from None
 
     def _aside(self) -> Path:
         """Rename the damaged file to a name that is free. Called with the lock held."""
@@ -126,27 +179,48 @@ class _Damaged(ProgressError):
     pass
 
 
+def _join(content: dict[str, Any], question: str, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Put `entries` beside what `content` holds of a question; the ones that stand, the one that counts first."""
+    held = [content["answers"][question]] if question in content["answers"] else []
+    left = standing([*held, *content["others"].pop(question, []), *entries])
+    content["answers"][question] = left[0]
+    if left[1:]:
+        content["others"][question] = left[1:]
+    return left
+
+
 def _empty() -> dict[str, Any]:
-    return {"version": VERSION, "answers": {}, "cards": {}}
+    return {"format": FORMAT, "version": VERSION, "learner": "", "answers": {}, "others": {}, "cards": {}}
 
 
-def _checked(path: Path) -> dict[str, Any]:
+def checked(path: Path) -> dict[str, Any]:
+    """What a progress file holds, as version 2; empty where there is none. Raises ProgressError."""
+    damaged = _Damaged(_("The progress file {path} is damaged, or is none.").format(path=path))
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return _empty()
     except OSError as error:
-        raise ProgressError(f"{path} cannot be read: {error.strerror}.") from None
+        raise ProgressError(_("{path} cannot be read: {why}.").format(path=path, why=error.strerror)) from None
     except (ValueError, RecursionError):
-        raise _Damaged(f"The progress file {path} is damaged.") from None
+        raise damaged from None
     if not isinstance(content, dict) or type(content.get("version")) is not int:
-        raise _Damaged(f"The progress file {path} is damaged.")
-    if content["version"] > VERSION:
-        raise ProgressError(f"{path} was written by a later version of this course; update the course. It was left alone.")
-    answers, cards = content.get("answers"), content.get("cards")
-    if not isinstance(answers, dict) or not isinstance(cards, dict) or not all(map(_is_entry, answers.values())):
-        raise _Damaged(f"The progress file {path} is damaged.")
-    return {"version": VERSION, "answers": answers, "cards": cards}
+        raise damaged
+    if content["version"] > VERSION and content.get("format", FORMAT) == FORMAT:
+        said = _("{path} was written by a later version of this course; update the course. It was left alone.")
+        raise ProgressError(said.format(path=path))
+    if content.get("format", FORMAT) != FORMAT or (content["version"] > 1 and "format" not in content):
+        raise ProgressError(_("{path} is not a progress file of this course. It was left alone.").format(path=path))
+    answers, cards, others = content.get("answers"), content.get("cards"), content.get("others", {})
+    if not isinstance(answers, dict) or not isinstance(cards, dict) or not isinstance(others, dict):
+        raise damaged
+    lost: list[str] = []
+    kept = kept_others(others, lost)
+    if lost or not all(map(is_entry, answers.values())):
+        raise damaged
+    learner = content.get("learner", "")
+    named = learner if isinstance(learner, str) else ""
+    return {"format": FORMAT, "version": VERSION, "learner": named, "answers": answers, "others": kept, "cards": cards}
 
 
 def _replace(path: Path, content: dict[str, Any]) -> None:

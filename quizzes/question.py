@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -198,4 +199,11 @@ def _find(folder: Path, lesson: str) -> Bank:
 
 def misconceptions() -> dict[str, dict[str, str]]:
     """Every misconception: id -> {"idea": in the learner's words, "reread": a heading of the lesson}."""
-    return yaml.safe_load((BANK / "misconceptions.yaml").read_text(encoding="utf-8"))
+    path = BANK / "misconceptions.yaml"
+    return _ideas(path, path.stat().st_mtime_ns)
+
+
+@lru_cache(maxsize=4)
+def _ideas(path: Path, changed: int) -> dict[str, dict[str, str]]:
+    # Parsed once: it is asked for with every verdict, and takes as long as all the rest of it.
+    return yaml.safe_load(path.read_text(encoding="utf-8"))

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
-from quizzes.answers import MIME, as_html, merge, notebook_path, read_records, shell
-from quizzes.calibration import table
+from quizzes.answers import MIME, Record, as_html, merge, notebook_path, read_records, shell
+from quizzes.calibration_plot import Shown, shown
+from quizzes.cells import Answers
+from quizzes.copies import chosen, spoken, told
+from quizzes.front_ends import keeping
 from quizzes.grading import Verdict, judge
+from quizzes.names import find
 from quizzes.progress import Progress, ProgressError
-from quizzes.question import Question, misconceptions, practice
+from quizzes.question import Question, practice
 from quizzes.repetition import due
+from quizzes.reviewing import agenda, elsewhere
+from quizzes.rules import rule
+from quizzes.say import _
 from quizzes.variants import VariantError, draw, redraw
 
 _open: dict[str, Quiz] = {}
@@ -41,17 +48,51 @@ class Quiz:
         self.locale = locale
         self.notes: list[str] = []
         self.progress = Progress()
-        path = notebook_path()
-        self.record, conflicts = merge(lesson, read_records(path, lesson, self.notes) if path is not None else [])
-        self.record.learner = self.record.learner or uuid.uuid4().hex
+        self._take_up(lesson)
         self.bank = self.bank.model_copy(update={"questions": tuple(self._drawn(q) for q in self.bank.questions)})
-        names = {question.id: question.name for question in self.bank.questions}
-        for question in conflicts:
-            said = f"This notebook holds two different answers to {names.get(question, question)}; the newer one was taken."
-            self.notes.append(said)
         self.answers = Answers(self)
         self._display = ""
         self._board: Any = None
+        self._say_edited()
+
+    def _take_up(self, lesson: str) -> None:
+        """What was answered before: all copies in this notebook, and the progress of the course."""
+        path = notebook_path()
+        copies = read_records(path, lesson, self.notes) if path is not None else []
+        self._places = {e["at"]: _("in this notebook") for copy in copies for e in copy.answers.values()}
+        try:
+            kept = self.progress.record(lesson)
+            learner = next((copy.learner for copy in copies if copy.learner), "") or self.progress.learner(uuid.uuid4().hex)
+        except ProgressError as error:
+            self.notes.append(str(error))
+            kept, learner = Record(lesson), uuid.uuid4().hex
+        for question in kept.answers:
+            for entry in kept.held(question):
+                self._places.setdefault(entry["at"], _("in {path}").format(path=self.progress.path))
+        self.record = merge(lesson, [*copies, kept])[0]
+        self.record.learner = learner
+
+    def conflicts(self) -> list[str]:
+        """For each question of which two copies hold different answers: both, their times and places, how to choose."""
+        held = [(question.name, self.record.held(question.id)) for question in self.bank.questions]
+        return [told(name, entries, self._places) for name, entries in held if len(entries) > 1]
+
+    def choose(self, name: str, number: int) -> str:
+        """Settle a conflict: the answer of that number, as `conflicts()` lists them, is the one. The others are dropped."""
+        question = self._named(name)
+        entries = self.record.held(question.id)
+        if len(entries) < 2:
+            return _("The copies of your answer to {name} agree; there is nothing to choose.").format(name=name)
+        if type(number) is not int or not 1 <= number <= len(entries):
+            return _("Nothing chosen: write a number from 1 to {last}.").format(last=len(entries))
+        entry = chosen(entries[number - 1], entries, datetime.now(UTC))
+        self.record.answers[question.id] = entry
+        del self.record.others[question.id]
+        self._sent(lambda: self.progress.choose(question.id, {**entry, "lesson": self.bank.lesson}))
+        self._publish()
+        if self._board is not None:
+            self._board.refresh(name)
+        return _("{name} is {answer} now, in every copy.").format(name=name, answer=spoken(entry["answer"]))
 
     def _drawn(self, question: Question) -> Question:
         """The edition that was answered or is asked; a first one for this learner where there is none."""
@@ -68,7 +109,7 @@ class Quiz:
 
     def again(self, name: str) -> str:
         """Ask a question with other numbers. The answer given stays recorded until the new one; show() has the new box."""
-        question = self.bank[name]
+        question = self._named(name)
         if not question.variants:
             return f"{name} has one edition only; answer it again as it stands."
         (plain,) = (q for q in practice(self.bank.lesson).questions if q.id == question.id)
@@ -80,32 +121,48 @@ class Quiz:
     # --- answering ------------------------------------------------------------------------------------------------
 
     def answer(self, name: str, answer: Any) -> Verdict:
-        """Judge and remember. An answer that is not understood is not remembered, and costs nothing."""
-        question = self.bank[name]
-        verdict = judge(question, answer, self.locale)
+        """Judge and remember. An answer that is not understood is not remembered, and costs nothing. Raises UnknownQuestion."""
+        question = self._named(name)
+        more = self._more(question)
+        verdict = judge(question, answer, self.locale, more["hints"])
         if verdict.understood:
-            before, more = self.record.answers.get(question.id, {}), self._more(question)
-            share = self._paid(question, verdict.share, more.get("hints", 0))
+            before = self.record.answers.get(question.id, {})
             self.record.put(
                 question.id,
                 verdict.answer,
-                share,
+                verdict.share,
                 variant=question.variant,
                 attempt=before.get("attempt", 0) + 1,
+                earned=verdict.earned,
+                locale=self.locale,
                 **{key: more.get(key) for key in ("hints", "confidence")},
             )
             self.record.pending.pop(question.id, None)
+            self._sent(lambda: self._note(question))
             self._publish()
-            try:
-                self.progress.note(self.bank.lesson, question.id, self.record.answers[question.id])
-            except ProgressError as error:
-                self.progress.notes.append(str(error))
-            self._say_notes()
         return verdict
+
+    def _note(self, question: Question) -> None:
+        first, *rest = self.progress.note(self.bank.lesson, question.id, self.record.answers[question.id])
+        if rest:  # another notebook answered since this one began
+            self.record.answers[question.id], self.record.others[question.id] = first, rest
+            for entry in (first, *rest):
+                self._places.setdefault(entry["at"], _("in {path}").format(path=self.progress.path))
+            self.progress.notes.append(told(question.name, [first, *rest], self._places))
+
+    def _sent(self, keep: Callable[[], None]) -> None:
+        try:
+            keep()
+        except ProgressError as error:
+            self.progress.notes.append(str(error))
+        self._say_notes()
+
+    def _named(self, name: Any) -> Question:
+        return find(self.bank, name)
 
     def hint(self, name: str) -> str:
         """The next hint to a question, and what it costs. Each is paid for once; the last is repeated."""
-        question = self.bank[name]
+        question = self._named(name)
         if not question.hints:
             return f"There is no hint to {name}."
         more = self._more(question)
@@ -117,27 +174,31 @@ class Quiz:
 
     def sure(self, name: str, percent: float) -> str:
         """Say how sure you are of the next answer, in per cent from 0 to 100. What is no such number changes nothing."""
-        question = self.bank[name]
+        question = self._named(name)
         if isinstance(percent, bool) or not isinstance(percent, int | float) or not 0 <= percent <= 100:
             return f"Not noted: {percent!r} is not a number from 0 to 100."
         self._keep(question, confidence=percent)
         return f"Noted: {percent:g} % sure of {name}. It counts for your next answer."
 
-    def calibration(self, whole_course: bool = False) -> str:
-        """A small table: how sure you said you were, and what share was right; of this quiz or of the whole course."""
-        return table(self._course()["answers"].values() if whole_course else self.record.answers.values())
+    def calibration(self, whole_course: bool = False) -> Shown:
+        """How sure you said you were, and what share was right; of this quiz or of the whole course: a figure and its text."""
+        return shown(self._course()["answers"].values() if whole_course else self.record.answers.values())
 
-    def due(self) -> list[str]:
+    def due(self, now: datetime | None = None) -> list[str]:
         """The ids of the questions of the whole course that were missed and come back now, the longest overdue first."""
-        return due(self._course()["cards"], datetime.now(UTC))
+        return due(self._course()["cards"], (now or datetime.now(UTC)).astimezone(UTC))
 
-    def review(self) -> str:
-        """The questions of this lesson to answer again now, as text."""
-        names, waiting = {q.id: q for q in self.bank.questions}, self.due()
-        mine = [names[one] for one in waiting if one in names]
-        parts = ["Again now:", *(self._asked(question) for question in mine)] if mine else ["Nothing of this lesson is due."]
-        others = len(waiting) - len(mine)
-        return "\n".join(parts + ([f"{others} of other lessons are due."] if others else []))
+    def review(self, now: datetime | None = None) -> str:
+        """The questions of this lesson to answer again now, those with variants with new numbers; what is due in other
+        lessons, or when the next comes back. `now` has a zone; the time of this computer where it is left out."""
+        moment = (now or datetime.now(UTC)).astimezone(UTC)
+        backs = agenda(self._course()["cards"])
+        mine = [back.name for back in backs if back.lesson == self.bank.lesson and back.when <= moment]
+        parts = [_("Again now:")] if mine else [_("Nothing of this lesson is due.")]
+        for name in mine:
+            fresh = self._named(name).variants and self.recorded(name) is not None
+            parts.append(self.again(name) if fresh else self._asked(self._named(name)))
+        return "\n".join([*parts, *elsewhere(backs, self.bank.lesson, moment)])
 
     def _course(self) -> dict[str, Any]:
         try:
@@ -161,13 +222,9 @@ class Quiz:
         self.record.pending[question.id] = self._more(question) | more
         self._publish()
 
-    @staticmethod
-    def _paid(question: Question, share: float, hints: int) -> float:
-        return max(0.0, share - hints * question.hint_cost)
-
     def recorded(self, name: str) -> Any:
         """The answer last given to a question, or None."""
-        question = self.bank[name]
+        question = self._named(name)
         entry = self.record.answers.get(question.id)
         # An answer to other numbers says nothing of these.
         return entry["answer"] if entry is not None and entry.get("variant", "") == question.variant else None
@@ -175,15 +232,14 @@ class Quiz:
     @property
     def score(self) -> tuple[float, float]:
         """Points reached and points there are."""
-        held = [(q, judge(q, self.recorded(q.name), self.locale).share, self._more(q)["hints"]) for q in self.bank.questions]
-        reached = sum(q.points * self._paid(q, share, hints) for q, share, hints in held)
+        reached = sum(q.points * self._verdict(q).share for q in self.bank.questions)
         return reached, sum(q.points for q in self.bank.questions)
 
     # --- showing --------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
         parts = [f"Quiz: {self.bank.title}"]
-        parts += self.notes
+        parts += [*self.notes, *self.conflicts()]
         for question in self.bank.questions:
             parts.append(f"\n{self._asked(question)}")
             if self.recorded(question.name) is not None:
@@ -197,13 +253,13 @@ class Quiz:
         lines += [f"   {pair.id}) {pair.left}" for pair in question.pairs]
         if question.pairs:
             lines += [f"      {name}: {text}" for name, text in question.options().items()]
-        return "\n".join([*lines, f"   {how_to(question)}"])
+        return "\n".join([*lines, *(f"   {line}" for line in (rule(question), how_to(question)) if line)])
 
     __repr__ = __str__
 
     def show(self) -> None:
         """Show the questions as widgets where the front end has them, as text where not; beneath, the answers given."""
-        for note in self.notes:
+        for note in filter(None, (*self.notes, *self.conflicts(), keeping(self.progress.path))):
             print(note)
         board = None
         try:
@@ -219,7 +275,18 @@ class Quiz:
         self._publish()
 
     def _verdict(self, question: Question) -> Verdict:
-        return judge(question, self.recorded(question.name), self.locale)
+        entry = self.record.answers.get(question.id, {})
+        told = entry.get("locale")  # "0,5" is a number where it was typed, also when it is looked at elsewhere
+        locale = told if told in LOCALES else self.locale
+        return judge(question, self.recorded(question.name), locale, entry.get("hints", 0))
+
+    def _say_edited(self) -> None:
+        """Say which answers do not earn what the record says: the answer counts, and not what is written beside it."""
+        for question in self.bank.questions:
+            entry = self.record.answers.get(question.id, {})
+            if self.recorded(question.name) is not None and abs(self._verdict(question).share - entry["share"]) > 1e-9:
+                said = _("{name}: the record says {old:.0%} of the points, the answer earns {new:.0%}, which counts.")
+                self.notes.append(said.format(name=question.name, old=entry["share"], new=self._verdict(question).share))
 
     def _publish(self) -> None:
         """Put the record into the notebook's outputs: a new one for a quiz just shown, else in place of the last."""
@@ -239,46 +306,6 @@ class Quiz:
         else:
             self._display = f"offload-quiz-{uuid.uuid4()}"
             display(content, raw=True, display_id=self._display)
-
-
-class Answers(MutableMapping[str, Any]):
-    """`answers["q3"] = "b"` answers a question and says at once whether it is right and why."""
-
-    def __init__(self, quiz: Quiz) -> None:
-        self._quiz = quiz
-
-    def __setitem__(self, name: str, answer: Any) -> None:
-        verdict = self._quiz.answer(name, answer)
-        print(f"{name}: {verdict.message}")
-        for idea in verdict.misconceptions:
-            print(f"    Read again: {misconceptions()[idea]['reread']}.")
-        if self._quiz._board is not None:
-            self._quiz._board.refresh(name)
-
-    def __getitem__(self, name: str) -> Any:
-        return self._quiz.recorded(name)
-
-    def __delitem__(self, name: str) -> None:
-        self._quiz.record.answers.pop(self._quiz.bank[name].id, None)
-        self._quiz._publish()
-
-    def __iter__(self) -> Iterator[str]:
-        return (q.name for q in self._quiz.bank.questions if self._quiz.recorded(q.name) is not None)
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
-
-    def __repr__(self) -> str:
-        return repr(dict(self))
-
-
-def spoken(answer: Any) -> str:
-    """An answer as a person would write it."""
-    if answer is None:
-        return ""
-    if isinstance(answer, dict):
-        return ", ".join(f"{left}: {right}" for left, right in answer.items())
-    return ", ".join(map(str, answer)) if isinstance(answer, list) else str(answer)
 
 
 def chosen_locale(told: str | None = None) -> str:

@@ -20,7 +20,7 @@ import hashlib
 import math
 import re
 from collections.abc import Iterable, Mapping, Set
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any
 
@@ -80,7 +80,7 @@ def sign(claims: Claims, private_key: Ed25519PrivateKey, issuer: str | None = No
     Raises ReceiptError for claims that `check` would refuse.
     """
     issuer = issuer or did_key.did_of(ed25519.public_key(private_key))
-    content = asdict(claims) | {"issuer": issuer}
+    content = vars(claims) | {"issuer": issuer}
     _checked(content)
     try:
         payload = strict_json.canonical(content)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -67,6 +68,11 @@ class Value(Strict):
 
     def number(self) -> int | Fraction:
         """The value: bytes, seconds, … exactly. Raises FormulaError for one that is not drawn or can't be computed."""
+        return self._exactly
+
+    @cached_property
+    def _exactly(self) -> int | Fraction:
+        # An answer is held against one value a dozen times.
         if missing := self.open_names():
             raise FormulaError(f"{', '.join(sorted(missing))} is not drawn yet; use quizzes.variants.draw")
         if self.formula is not None:

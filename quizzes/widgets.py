@@ -11,6 +11,19 @@ from IPython.display import display
 
 from quizzes.grading import Verdict
 from quizzes.question import Question, misconceptions
+from quizzes.rules import headline, rule
+
+STYLE = """<style>
+.offload-quiz :is(input, select, button):focus-visible {
+  outline: 3px solid var(--jp-ui-font-color1, currentColor) !important; outline-offset: -3px !important;
+}
+.offload-quiz input[type=checkbox]:focus-visible { outline-width: 2px !important; outline-offset: 1px !important; }
+.offload-quiz .widget-checkbox { padding-left: 4px; }
+.offload-quiz .widget-checkbox, .offload-quiz .widget-checkbox label { height: auto; width: auto; white-space: normal; }
+.offload-quiz .offload-verdict { border-left: 4px solid currentColor; margin: 4px 0; padding: 2px 0 2px 8px; }
+</style>"""
+"""Focus is seen in every theme, drawn inwards because the boxes around cut off what is outside; long choices
+wrap. Colours are the theme's own, so that its contrast holds."""
 
 if TYPE_CHECKING:
     from quizzes.quiz import Quiz
@@ -21,7 +34,8 @@ class Board:
 
     def __init__(self, quiz: Quiz) -> None:
         self.cards = {question.name: Card(quiz, question) for question in quiz.bank.questions}
-        self.box = widgets.VBox([card.box for card in self.cards.values()])
+        self.box = widgets.VBox([widgets.HTML(STYLE), *(card.box for card in self.cards.values())])
+        self.box.add_class("offload-quiz")
 
     def show(self) -> bool:
         """Display the widgets; False where nothing can show them (a plain terminal, no IPython)."""
@@ -40,7 +54,8 @@ class Card:
 
     def __init__(self, quiz: Quiz, question: Question) -> None:
         self._quiz, self._question = quiz, question
-        prompt = widgets.HTML(f"<p><strong>{escape(question.name)}.</strong> {escape(question.prompt)}</p>")
+        stated = f"<br><em>{escape(rule(question))}</em>" if rule(question) else ""
+        prompt = widgets.HTML(f"<p><strong>{escape(question.name)}.</strong> {escape(question.prompt)}{stated}</p>")
         self.controls = self._build()
         self.button = widgets.Button(description=f"Check {question.name}", tooltip=f"Check your answer to {question.name}")
         self.button.on_click(lambda _: self._check())
@@ -65,7 +80,7 @@ class Card:
         style = {"description_width": "initial"}
         if question.choices:
             boxes = [
-                widgets.Checkbox(description=f"{choice.id}) {choice.text}", indent=False, layout=wide)
+                _titled(widgets.Checkbox, question.name, description=f"{choice.id}) {choice.text}", indent=False, layout=wide)
                 for choice in question.choices
             ]
             if question.kind != "several":  # no radio buttons: JupyterLab keeps their arrow keys for its cells
@@ -115,7 +130,7 @@ class Card:
 
     def _hint(self) -> None:
         said = "<br>".join(escape(line) for line in self._quiz.hint(self._question.name).split("\n"))
-        self.verdict.value = f'<div role="status">{said}</div>'
+        self.verdict.value = f'<div class="offload-verdict" role="alert">{said}</div>'
 
     def _check(self) -> None:
         if self.sure.value:
@@ -141,15 +156,21 @@ class Card:
                 control.value = answer.get(pair.id) if answer.get(pair.id) in offered else ""
         else:
             self.controls[0].value = str(answer)
-        self._tell(self._quiz._verdict(self._question))
+        self._tell(self._quiz._verdict(self._question), fresh=False)
 
-    def _tell(self, verdict: Verdict) -> None:
-        if not verdict.understood:
-            head = "Not counted"
-        else:
-            head = "✔ Right" if verdict.correct else f"✘ Not yet ({verdict.share:.0%} of the points)"
+    def _tell(self, verdict: Verdict, fresh: bool = True) -> None:
+        head = headline(verdict)
         again = [f"Read again: {misconceptions()[idea]['reread']}." for idea in verdict.misconceptions]
         if verdict.understood and not verdict.correct and not again and self._question.reread:
             again = [f"Read again: {self._question.reread}."]
         lines = "<br>".join(escape(line) for line in [*verdict.message.split("\n"), *dict.fromkeys(again)])
-        self.verdict.value = f'<div role="status"><strong>{head}.</strong><br>{lines}</div>'
+        # A widget's text is put in as new elements. Of these, a screen reader announces an alert and passes over a status; and
+        # an old verdict, shown again with the page, must not be announced.
+        role = "alert" if fresh else "note"
+        said = f"<strong>{escape(self._question.name)}: {escape(head)}.</strong><br>{lines}"
+        self.verdict.value = f'<div class="offload-verdict" role="{role}">{said}</div>'
+
+
+def _titled(kind: type[Any], title: str, **rest: Any) -> Any:
+    """A widget with a title, which ipywidgets 7 (Colab's) calls by another name."""
+    return kind(**{"tooltip" if kind.class_traits().get("tooltip") else "description_tooltip": title}, **rest)

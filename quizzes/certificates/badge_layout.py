@@ -19,6 +19,10 @@ FRAMES = ((24, 6.0), (36, 1.5))
 """Distance from the edge and width of the two frames."""
 INK, QUIET, PAPER, LINE = "#1b1b1b", "#4a4a4a", "#ffffff", "#0b4f6c"
 
+SQUARE = 600
+"""Pixels of a side of the square badge."""
+SQUARE_QR = (190.0, 330.0, 220.0)
+
 _LOWEST = 752.0
 _SMALL_PRINT = (14, 12, 10, 9, 8)
 
@@ -113,6 +117,25 @@ def second_edition(certificate: Any) -> Face:
         f"Certificate {certificate.id}, key of the issuer {certificate.issuer.id}. A QR code repeats the id."
     )
     return Face(_title(certificate), summary, (*lines, *small), certificate.id)
+
+
+def square(certificate: Any) -> Face:
+    """The square badge of a certificate of either shape, in pixels. It shows no person."""
+    middle = SQUARE / 2
+    lines, y = [], 76.0
+    for line in text.wrap(credential.COURSE, 480 / 22):
+        lines.append(Line(middle, y, 22, line, middle=True, quiet=True))
+        y += 28
+    size, wrapped = _fitted(certificate.credentialSubject.achievement.name, {40: 2, 32: 3, 24: 4, 18: 6, 12: 9}, 480)
+    y += 10
+    for line in wrapped:
+        y += size * 1.2
+        lines.append(Line(middle, y, size, line, middle=True, bold=True))
+    facts = certificate.validFrom[:10]
+    issuer = getattr(certificate.issuer, "name", None)
+    for number, line in enumerate(text.wrap(facts if issuer is None else f"{issuer} · {facts}", 440 / 12)[:2]):
+        lines.append(Line(middle, 548.0 + 15 * number, 12, line, middle=True, quiet=True))
+    return Face(_title(certificate), certificate.name, tuple(lines), certificate.id)
 
 
 def _small_print(

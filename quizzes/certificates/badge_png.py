@@ -1,6 +1,7 @@
 """The certificate as a PNG that carries its credential. Pillow draws it; it comes with the extra `certificates`.
 
-Other machines draw other pixels, so a PNG's picture cannot be compared as an SVG's is: what counts is the credential inside.
+Other machines draw other pixels, so a PNG's picture cannot be compared as an SVG's is: what counts is the credential
+inside, and every verifier says so.
 """
 
 from __future__ import annotations
@@ -37,29 +38,83 @@ def bake(picture: bytes, secured: dict[str, Any], *, now: datetime) -> bytes:
 
 def draw(secured: dict[str, Any]) -> bytes:
     """The picture alone. Raises CredentialError for another shape, FontError where no font has a character."""
-    from PIL import Image, ImageDraw
-
     shown = badge.face(credential.read(secured))
-    image = Image.new("RGB", (badge_layout.WIDTH * SCALE, badge_layout.HEIGHT * SCALE), badge_layout.PAPER)
-    pen = ImageDraw.Draw(image)
+    image, pen = _sheet(badge_layout.WIDTH * SCALE, badge_layout.HEIGHT * SCALE)
     for edge, width in badge_layout.FRAMES:
         corners = [edge * SCALE, edge * SCALE, (badge_layout.WIDTH - edge) * SCALE, (badge_layout.HEIGHT - edge) * SCALE]
         pen.rectangle(corners, outline=badge_layout.LINE, width=round(width * SCALE))
     for line in shown.lines:
-        pieces = [(_font(path, line.size * SCALE), piece) for path, piece in fonts.runs(line.text)]
-        x = line.x * SCALE
-        if line.middle:
-            x -= sum(font.getlength(piece) for font, piece in pieces) / 2
-        for font, piece in pieces:
-            fill = badge_layout.QUIET if line.quiet else badge_layout.INK
-            pen.text((x, line.y * SCALE), piece, fill=fill, font=font, anchor="ls")
-            x += font.getlength(piece)
+        _write(pen, line, SCALE)
     left, top, side = badge_layout.QR
-    rows = qr.matrix(shown.qr)
-    module = int(side * SCALE // (len(rows) + 2 * qr.QUIET))  # whole pixels: a blurred edge is what cameras fail at
+    _qr(pen, shown.qr, left * SCALE, top * SCALE, side * SCALE)
+    return _png(image)
+
+
+def draw_square(secured: dict[str, Any]) -> bytes:
+    """A square badge: course, achievement, issuer and QR code, without the learner's name. Raises as `draw`."""
+    face = badge_layout.square(credential.read(secured))
+    image, pen = _sheet(badge_layout.SQUARE, badge_layout.SQUARE)
+    for edge, width in badge_layout.FRAMES:
+        corners = [edge, edge, badge_layout.SQUARE - edge, badge_layout.SQUARE - edge]
+        pen.rounded_rectangle(corners, radius=60 - edge, outline=badge_layout.LINE, width=round(width))
+    for line in face.lines:
+        _write(pen, line, 1)
+    _qr(pen, face.qr, *badge_layout.SQUARE_QR)
+    return _png(image)
+
+
+def is_as_drawn(picture: bytes, secured: dict[str, Any]) -> bool:
+    """Whether the pixels of the PNG `picture` are those that `draw` or `draw_square` gives here and now.
+
+    False proves no fraud: another machine may have other fonts. Raises as `draw`.
+    """
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(picture), formats=["PNG"]) as image:
+            size = image.size
+            if size not in _SIZES:  # looked at before any pixel is unpacked
+                return False
+            pixels = image.convert("RGB").tobytes()
+    except (OSError, SyntaxError, ValueError):  # what Pillow raises for pictures that are damaged behind their checksums
+        return False
+    with Image.open(io.BytesIO(_SIZES[size](secured))) as drawn:
+        return drawn.convert("RGB").tobytes() == pixels
+
+
+_SIZES = {
+    (badge_layout.WIDTH * SCALE, badge_layout.HEIGHT * SCALE): draw,
+    (badge_layout.SQUARE, badge_layout.SQUARE): draw_square,
+}
+
+
+def _sheet(width: int, height: int) -> tuple[Any, Any]:
+    from PIL import Image, ImageDraw
+
+    image = Image.new("RGB", (width, height), badge_layout.PAPER)
+    return image, ImageDraw.Draw(image)
+
+
+def _write(pen: Any, line: badge_layout.Line, scale: int) -> None:
+    pieces = [(_font(path, line.size * scale), piece) for path, piece in fonts.runs(line.text)]
+    x = line.x * scale
+    if line.middle:
+        x -= sum(font.getlength(piece) for font, piece in pieces) / 2
+    for font, piece in pieces:
+        fill = badge_layout.QUIET if line.quiet else badge_layout.INK
+        pen.text((x, line.y * scale), piece, fill=fill, font=font, anchor="ls")
+        x += font.getlength(piece)
+
+
+def _qr(pen: Any, content: str, left: float, top: float, side: float) -> None:
+    rows = qr.matrix(content)
+    module = int(side // (len(rows) + 2 * qr.QUIET))  # whole pixels: a blurred edge is what cameras fail at
     for x, y, length in qr.runs(rows):
-        a, b = left * SCALE + (x + qr.QUIET) * module, top * SCALE + (y + qr.QUIET) * module
+        a, b = left + (x + qr.QUIET) * module, top + (y + qr.QUIET) * module
         pen.rectangle([a, b, a + length * module - 1, b + module - 1], fill="#000000")
+
+
+def _png(image: Any) -> bytes:
     out = io.BytesIO()
     image.quantize(16).save(out, "PNG", optimize=True)
     return out.getvalue()

@@ -11,7 +11,19 @@ from typing import Annotated
 
 import typer
 
-from quizzes.certificates import badge, cli_page, cli_registry, credential, did_key, ed25519, rdf, results, signing, text
+from quizzes.certificates import (
+    badge,
+    cli_faces,
+    cli_page,
+    cli_registry,
+    credential,
+    did_key,
+    ed25519,
+    rdf,
+    results,
+    signing,
+    text,
+)
 from quizzes.certificates.certificate import ASSESSMENTS
 from quizzes.certificates.cli_common import PassphraseFile, open_key, read, say, stop
 from quizzes.certificates.cli_issue import bank_version, course_version, issue_into, require_rdf, tidy_name
@@ -35,6 +47,7 @@ for _command in (
     cli_page.page,
 ):
     app.command()(_command)
+cli_faces.register(app)
 
 
 @app.command()

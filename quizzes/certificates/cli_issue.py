@@ -11,12 +11,12 @@ from typing import Any, NoReturn
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from quizzes.certificates import identifier, issuing, names, rdf, signing
+from quizzes.certificates import identifier, issuing, names, rdf, signing, strict_json
 from quizzes.certificates.cli_common import say, stop
 from quizzes.certificates.cli_registry import index_of
 from quizzes.certificates.issuing import Achieved, Place
-from quizzes.certificates.parts import format_time
-from quizzes.certificates.publish import publish
+from quizzes.certificates.keyring import Keyring
+from quizzes.certificates.parts import format_time, parse_time
 from quizzes.certificates.published import public_name
 from quizzes.certificates.registry import Registry, RegistryError
 from quizzes.certificates.verify import file_bytes
@@ -66,7 +66,8 @@ def issue_into(
 ) -> tuple[str, dict[str, Any], bytes]:
     """Issues a certificate into the registry in `folder`; the one with the id `replaces` is marked as superseded.
 
-    Returns the id, the signed credential and its file's bytes. Stops, with nothing issued, where something is wrong.
+    Returns the id, the signed credential and its file's bytes: of the one that stands there already where this very replacement
+    was made before. Stops, with nothing issued, where something is wrong.
     """
     registry = Registry(folder)
     try:
@@ -75,21 +76,37 @@ def issue_into(
         if ring.current.did != did:
             stop(f"{folder}: its current key is {ring.current.did}, the key given is {did}. Nothing was written.")
         old_index = None if replaces is None else index_of(registry, replaces)
-        with registry.issuing() as index:
+
+        def make(index: int) -> tuple[str, bytes]:
             place = Place(did, identifier.new(), ring.url, ring.name, index)
             salt = None if achieved.email is None else secrets.token_hex(16)
             unsigned = issuing.build(achieved, place, issued=now, valid_until=valid_until, salt=salt)
-            secured = signing.sign(unsigned, private, format_time(now))
-            data = file_bytes(secured)
+            data = file_bytes(signing.sign(unsigned, private, format_time(now)))
             verdict = verify_bytes(data, issuer=did, now=now)
             if not verdict.valid:
                 _broken(verdict.message)
-            publish({registry.certificate_path(place.identifier): data})
-        if old_index is not None:
-            registry.revoke(old_index, "replaced by a newer certificate", private, now, superseded=True)
+            return place.identifier, data
+
+        def same(document: dict[str, Any]) -> bool:
+            return _is_of(document, achieved, did, ring, valid_until)
+
+        made, data = registry.add(make, private, now, replaces=old_index, same=same)
     except RegistryError as error:
         stop(str(error))
-    return place.identifier, secured, data
+    return made, strict_json.loads(data), data
+
+
+def _is_of(document: dict[str, Any], achieved: Achieved, did: str, ring: Keyring, valid_until: datetime | None) -> bool:
+    """Whether a signed certificate is what `achieved` would make, but for what is drawn at random."""
+    try:
+        index = int(document["credentialStatus"]["statusListIndex"])
+        place = Place(did, document["id"].rpartition("/")[2], ring.url, ring.name, index)
+        salt = next((one["salt"] for one in document["credentialSubject"]["identifier"] if one["hashed"]), None)
+        issued = parse_time(document["validFrom"])
+        built = issuing.build(achieved, place, issued=issued, valid_until=valid_until, salt=salt)
+    except (KeyError, TypeError, ValueError):  # another shape, or no e-mail in one of the two
+        return False
+    return built == {part: value for part, value in document.items() if part != "proof"}
 
 
 def _broken(message: str) -> NoReturn:

@@ -9,14 +9,15 @@ from typing import Annotated
 
 import typer
 
-from quizzes.certificates import keys
+from quizzes.certificates import badge_png, faces, keys, png
 from quizzes.certificates.certificate import Certificate
 from quizzes.certificates.cli_common import read, say, stop
 from quizzes.certificates.credential import Credential
+from quizzes.certificates.fonts import FontError
 from quizzes.certificates.judge import Judgement, judge
 from quizzes.certificates.rdf import RdfMissingError
 from quizzes.certificates.registry import Registry, RegistryError
-from quizzes.certificates.verify import LARGEST_FILE
+from quizzes.say import _
 
 
 def verify(
@@ -37,26 +38,51 @@ def verify(
         if registry is not None and not Path(file).exists() and "/" not in file and "." not in file:
             data = Registry(registry).certificate(file)
         else:
-            data = read(Path(file), "a certificate", LARGEST_FILE)
+            data = read(Path(file), "a certificate", png.LARGEST_FILE)
     except RegistryError as error:
         stop(str(error))
     try:
         found = judge(data, now=datetime.now(UTC), issuer=trusted, published=published, test_keys=allow_test_keys)
     except RdfMissingError as error:
         stop(f"{file}: its proof is for wallets. {error}")
+    picture = _picture(data, found)
     if as_json:
-        typer.echo(json.dumps(_report(found)))
+        typer.echo(json.dumps(_report(found, picture)))
     else:
-        _explain(file, found, email)
+        _explain(file, found, email, picture)
     raise typer.Exit(found.exit_status)
 
 
-def _report(found: Judgement) -> dict[str, object]:
+def _picture(data: bytes, found: Judgement) -> str:
+    """How the pixels of a PNG compare with a drawing made here; empty for other files and for what is not whole."""
+    if not data.startswith(png.SIGNATURE) or found.certificate is None:
+        return ""
+    try:
+        same = badge_png.is_as_drawn(data, faces.credential_in(data))
+    except (FontError, ModuleNotFoundError):
+        return "not compared"
+    return "as drawn here" if same else "not as drawn here"
+
+
+def _said_of_picture(picture: str) -> str:
+    if picture == "as drawn here":
+        return _("Its pixels are those that this program draws for this credential.")
+    if picture == "not as drawn here":
+        return _(
+            "Its pixels are NOT those that this program draws for this credential: it was repainted, or drawn with other "
+            "fonts. For a picture that you can rely on: offload-quiz certificate png FILE"
+        )
+    return _("Its pixels were not compared: this machine cannot draw it (extra certificates, or a font, is missing).")
+
+
+def _report(found: Judgement, picture: str) -> dict[str, object]:
     report: dict[str, object] = {
         "valid": found.verdict == "valid",
         "verdict": found.verdict,
         "message": found.message,
     }
+    if found.notes:
+        report |= {"notes": list(found.notes), "picture": picture}
     if found.revocation is not None:
         report |= {"revoked_since": found.revocation.since, "reason": found.revocation.reason}
         report["superseded"] = found.revocation.superseded
@@ -87,11 +113,13 @@ def facts(certificate: Credential | Certificate) -> dict[str, str]:
     return result | {"issuer": certificate.issuer.id}
 
 
-def _explain(file: str, found: Judgement, email: str | None) -> None:
+def _explain(file: str, found: Judgement, email: str | None, picture: str) -> None:
     say(f"{found.verdict.upper()}: {file}")
     say(found.message)
     if found.verdict != "valid":
         say(found.meaning)
+    for note in found.notes:
+        say(f"{note} {_said_of_picture(picture)}")
     if found.certificate is None:
         return
     if found.verdict != "valid":

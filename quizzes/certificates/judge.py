@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from quizzes.certificates import verify as whole
@@ -29,6 +29,8 @@ class Judgement:
     """The issuer's name by the trusted list of keys; empty where there is none."""
     revocation: Revocation | None = None
     """Since when and why, where it was revoked."""
+    notes: tuple[str, ...] = ()
+    """What the reader must know besides: that a PNG's picture is not signed."""
 
     @property
     def exit_status(self) -> int:
@@ -68,7 +70,17 @@ def judge(
     try:
         ring = _trusted(certificate, issuer, published, test_keys)
     except _UnknownIssuer as error:
-        return Judgement("unknown issuer", str(error), certificate)
+        return Judgement("unknown issuer", str(error), certificate, notes=verdict.notes)
+    return replace(_of_whole(verdict, certificate, ring, published, now), notes=verdict.notes)
+
+
+def _of_whole(
+    verdict: whole.Verdict,
+    certificate: Credential | Certificate,
+    ring: Keyring | None,
+    published: Published | None,
+    now: datetime,
+) -> Judgement:
     name = ring.name if ring else ""
     status = certificate.credentialStatus if isinstance(certificate, Certificate) else None
     unknown = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlencode, urlsplit
 
 from quizzes.certificates import credential
+from quizzes.certificates.certificate import Certificate
 
 ENTRY = "https://www.linkedin.com/profile/add"
 
@@ -36,6 +37,18 @@ def fields(*, name: str, organization: str, issued: str, url: str, identifier: s
         end = credential.parse_time(until)
         found |= {"expirationYear": str(end.year), "expirationMonth": str(end.month)}
     return found | {"certUrl": url, "certId": identifier}
+
+
+def form_of(certificate: Certificate) -> dict[str, str]:
+    """The form for a certificate, by `fields`; raises ValueError as that does."""
+    return fields(
+        name=certificate.name,
+        organization=certificate.issuer.name or "Offload Lab",
+        issued=certificate.validFrom,
+        until=certificate.validUntil,
+        url=certificate.id,
+        identifier=certificate.identifier,
+    )
 
 
 def link(form: dict[str, str]) -> str:

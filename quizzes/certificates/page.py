@@ -47,6 +47,7 @@ def render(judgement: Judgement) -> bytes:
         f'<section class="verdict {tone}" role="status">'
         f'<h2><span aria-hidden="true">{mark} </span>{escape(judgement.heading)}</h2>',
         f"<p>{escape(judgement.meaning)}</p><p>{escape(judgement.message)}</p>",
+        *(f"<p><strong>{escape(note)}</strong></p>" for note in judgement.notes),
         "<p>This page tells what its server found. The file itself can be verified anywhere, without it.</p></section>",
     ]
     if isinstance(certificate, Certificate):
@@ -82,14 +83,7 @@ def _facts(certificate: Certificate) -> str:
 
 
 def _profile(certificate: Certificate) -> str:
-    form = linkedin.fields(
-        name=certificate.name,
-        organization=certificate.issuer.name or "Offload Lab",
-        issued=certificate.validFrom,
-        until=certificate.validUntil,
-        url=certificate.id,
-        identifier=certificate.identifier,
-    )
+    form = linkedin.form_of(certificate)
     rows = "".join(
         f"<dt>{label}</dt><dd>{escape(form[key])} "
         f'<button type="button" data-copy="{escape(form[key])}" data-label="{label}" '

@@ -29,6 +29,8 @@ def publish(files: Mapping[Path, bytes]) -> None:
         for beside, path in staged.items():
             os.replace(beside, path)
             placed.append(path)
+        for folder in {path.parent for path in files}:
+            _sync(folder)
     except OSError:
         for path in staged:
             path.unlink(missing_ok=True)
@@ -39,3 +41,15 @@ def publish(files: Mapping[Path, bytes]) -> None:
             else:
                 path.write_bytes(old)
         raise
+
+
+def _sync(folder: Path) -> None:
+    """Puts the renames in `folder` on the disk, where the system lets a folder be opened for that."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # Windows, or a folder that may be written but not read: the renames are made, only later on the disk
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

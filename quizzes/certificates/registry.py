@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -12,10 +12,9 @@ from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from quizzes.certificates import identifier, keyring, published, signing, status_list, strict_json
+from quizzes.certificates import identifier, keyring, pending, published, signing, status_list, strict_json
 from quizzes.certificates.keyring import Keyring, KeyringError
 from quizzes.certificates.parts import format_time
-from quizzes.certificates.publish import publish
 from quizzes.certificates.published import Published, StatusUnknownError
 from quizzes.certificates.verify import LARGEST_FILE, file_bytes
 
@@ -25,10 +24,15 @@ except ImportError:  # Windows: two issuers at once are then kept apart by peopl
     fcntl = None  # type: ignore[assignment]
 
 _LARGEST_LIST = 8 * 1024 * 1024
+_TRIES = 100
 
 
 class RegistryError(ValueError):
     """A registry cannot be used or changed; the message names the file and says what to do."""
+
+
+def _as_files(documents: dict[str, dict[str, Any]]) -> dict[str, bytes]:
+    return {f"{name}.json": file_bytes(document) for name, document in documents.items()}
 
 
 class Registry:
@@ -41,7 +45,24 @@ class Registry:
         """The bytes of its files. Raises RegistryError where it is no folder or a file cannot be read."""
         if not self.path.is_dir():
             raise RegistryError(f"{self.path}: there is no such folder. Write the folder that has issuer.json in it.")
-        return Published(*(self._bytes(self.path / f"{name}.json") for name in ("issuer", "status", "revocations")))
+        for _again in range(_TRIES):
+            found = self._snapshot()
+            # What two readings in a row agree on stood there at one moment, between them.
+            if found == self._snapshot():
+                return found
+        raise RegistryError(f"{self.path}: it is being changed all the time. Try again in a moment.")
+
+    def _snapshot(self) -> Published:
+        noted = self._noted()
+        names = (f"{name}.json" for name in ("issuer", "status", "revocations"))
+        return Published(*(noted.get(name, self._bytes(self.path / name)) for name in names))
+
+    def _noted(self) -> dict[str, bytes]:
+        try:
+            return pending.noted(self.path)
+        except (OSError, pending.PendingError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise RegistryError(f"{self.path / pending.NAME}: the note of a change cannot be used ({why}).") from None
 
     def ring(self) -> Keyring:
         """The issuer's keys. Raises RegistryError where they cannot be relied on."""
@@ -60,7 +81,7 @@ class Registry:
     def certificate(self, name: str) -> bytes:
         """The bytes of the certificate with the id `name`. Raises RegistryError where there is none."""
         path = self.certificate_path(name)
-        data = self._bytes(path, LARGEST_FILE)
+        data = self._noted().get(f"c/{path.name}", self._bytes(path, LARGEST_FILE))
         if data is None:
             raise RegistryError(f"{self.path}: there is no certificate with the id {identifier.shown(path.stem)} here.")
         return data
@@ -74,7 +95,8 @@ class Registry:
                 document = keyring.first(private, name=name, url=url, begin=begin, now=now)
             except KeyringError as error:
                 raise RegistryError(f"{self.path}: {error}. Nothing was made.") from None
-            self._write({"issuer": document, **self._lists(keyring.read(document), private, status_list.empty(), [], now)})
+            lists = self._lists(keyring.read(document), private, status_list.empty(), [], now)
+            self._change(_as_files({**lists, "issuer": document}))
 
     def rotate(self, old: Ed25519PrivateKey, new: Ed25519PrivateKey, now: datetime) -> None:
         """`new` signs from `now` on; the lists are signed with it anew. Raises RegistryError where `old` is not current."""
@@ -84,13 +106,14 @@ class Registry:
                 document = keyring.rotated(document, old, new, now=now)
             except KeyringError as error:
                 raise RegistryError(f"{self.path}: {error}.") from None
-            self._write({"issuer": document, **self._lists(keyring.read(document), new, bits, entries, now)})
+            lists = self._lists(keyring.read(document), new, bits, entries, now)
+            self._change(_as_files({**lists, "issuer": document}))
 
     def refresh(self, private: Ed25519PrivateKey, now: datetime) -> None:
         """Signs both lists anew, so that they are good for another time."""
         with self._writing():
             _, ring, bits, entries = self._state()
-            self._write(self._lists(ring, private, bits, entries, now))
+            self._change(_as_files(self._lists(ring, private, bits, entries, now)))
 
     def free_index(self) -> int:
         """A random index of the status list that no certificate here has. Raises RegistryError where half are taken."""
@@ -106,29 +129,71 @@ class Registry:
             if str(index) not in used:
                 return index
 
-    @contextmanager
-    def issuing(self) -> Iterator[int]:
-        """A free index, with the registry locked, so that nobody else gets the same one meanwhile."""
-        with self._writing():
-            yield self.free_index()
+    def add(
+        self,
+        make: Callable[[int], tuple[str, bytes]],
+        private: Ed25519PrivateKey,
+        now: datetime,
+        *,
+        replaces: int | None = None,
+        same: Callable[[Any], bool] = lambda document: False,
+    ) -> tuple[str, bytes]:
+        """Adds the certificate that `make` gives for a free index: its id and the bytes of its file, which are returned.
 
-    def revoke(
-        self, index: int, reason: str, private: Ed25519PrivateKey, now: datetime, *, superseded: bool = False
-    ) -> dict[str, Any]:
+        The certificate with the index `replaces` is marked as superseded in the same change: both are done, or neither. Where
+        that was done before, by the same order as `same` tells from a certificate, nothing is changed and what that order made
+        is returned. Raises RegistryError where the old one was revoked or replaced otherwise; `make` may raise what it likes.
+        """
+        with self._writing():
+            if replaces is None:
+                name, data = make(self.free_index())
+                self._change({f"c/{name}.json": data})
+                return name, data
+            _, ring, bits, entries = self._state()
+            earlier = next((entry for entry in entries if entry["index"] == str(replaces)), None)
+            if earlier is not None or status_list.is_set(bits, replaces):
+                return self._made_before(earlier or {}, same)
+            name, data = make(self.free_index())
+            lists = self._superseding(ring, bits, entries, replaces, private, now)
+            self._change({**lists, f"c/{name}.json": data})
+            return name, data
+
+    def _made_before(self, entry: dict[str, Any], same: Callable[[Any], bool]) -> tuple[str, bytes]:
+        if entry.get("superseded") is True:
+            for path in sorted((self.path / "c").glob("*.json")):
+                document = self._loads(path)
+                # Both were dated by one clock in one change.
+                if isinstance(document, dict) and document.get("validFrom") == entry["since"] and same(document):
+                    return path.stem, self._bytes(path) or b""
+            what = f"replaced on {entry['since']}, by another order than this one. Name the newer certificate in --replaces"
+        else:
+            what = f"revoked {entry.get('since', 'before')}. Issue the new one without --replaces"
+        raise RegistryError(f"{self.path}: the certificate to replace was already {what}. Nothing was written.")
+
+    def _superseding(
+        self,
+        ring: Keyring,
+        bits: bytearray,
+        entries: list[dict[str, Any]],
+        index: int,
+        private: Ed25519PrivateKey,
+        now: datetime,
+    ) -> dict[str, bytes]:
+        status_list.set_bit(bits, index)
+        why = "replaced by a newer certificate"
+        entry = {"index": str(index), "since": format_time(now), "reason": why, "superseded": True}
+        return _as_files(self._lists(ring, private, bits, [*entries, entry], now))
+
+    def revoke(self, index: int, reason: str, private: Ed25519PrivateKey, now: datetime) -> dict[str, Any]:
         """Sets entry `index` and notes since when and why; an entry that is set already stays as it is. Returns the entry."""
         with self._writing():
-            return self._revoke(index, reason, private, now, superseded)
-
-    def _revoke(self, index: int, reason: str, private: Ed25519PrivateKey, now: datetime, superseded: bool) -> dict[str, Any]:
-        _, ring, bits, entries = self._state()
-        entry: dict[str, Any] = {"index": str(index), "since": format_time(now), "reason": reason}
-        if superseded:
-            entry["superseded"] = True
-        entry = next((old for old in entries if old["index"] == str(index)), entry)
-        status_list.set_bit(bits, index)
-        entries = [*(old for old in entries if old["index"] != str(index)), entry]
-        self._write(self._lists(ring, private, bits, entries, now))
-        return entry
+            _, ring, bits, entries = self._state()
+            entry: dict[str, Any] = {"index": str(index), "since": format_time(now), "reason": reason}
+            entry = next((old for old in entries if old["index"] == str(index)), entry)
+            status_list.set_bit(bits, index)
+            entries = [*(old for old in entries if old["index"] != str(index)), entry]
+            self._change(_as_files(self._lists(ring, private, bits, entries, now)))
+            return entry
 
     def _lists(
         self, ring: Keyring, private: Ed25519PrivateKey, bits: bytearray, entries: list[dict[str, Any]], now: datetime
@@ -139,7 +204,7 @@ class Registry:
         status = status_list.build(bits, url=f"{ring.url}/status.json", issuer=did, now=now)
         revocations = published.build_revocations(entries, base=ring.url, issuer=did, now=now)
         stamp = format_time(now)
-        return {"status": signing.sign(status, private, stamp), "revocations": signing.sign(revocations, private, stamp)}
+        return {"revocations": signing.sign(revocations, private, stamp), "status": signing.sign(status, private, stamp)}
 
     def _state(self) -> tuple[dict[str, Any], Keyring, bytearray, list[dict[str, Any]]]:
         """What the registry says now. A list that was altered is an error here, whatever its age."""
@@ -154,10 +219,17 @@ class Registry:
             raise RegistryError(f"{self.path}: {error}. Nothing was changed.") from None
         return self._loads(self.path / "issuer.json"), ring, bits, entries
 
-    def _write(self, documents: dict[str, dict[str, Any]]) -> None:
-        # Keys last: a crash before it leaves lists that the old keys do not vouch for, which reads as `status unknown`.
-        order = ("revocations", "status", "issuer")
-        publish({self.path / f"{name}.json": file_bytes(documents[name]) for name in order if name in documents})
+    def _change(self, files: dict[str, bytes]) -> None:
+        try:
+            pending.change(self.path, files)
+        except OSError as error:
+            where = f"{error.filename or self.path}: cannot be written ({error.strerror})."
+            if self._noted():
+                raise RegistryError(
+                    f"{where} The change is written down in {self.path / pending.NAME} and counts as made. "
+                    "Mend the cause, then run `certificate refresh`, which completes it."
+                ) from None
+            raise RegistryError(f"{where} Nothing was changed.") from None
 
     def _loads(self, path: Path) -> Any:
         try:
@@ -185,6 +257,8 @@ class Registry:
         try:
             if fcntl is not None:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
+            self._noted()
+            pending.finish(self.path)
             yield
         except OSError as error:
             raise RegistryError(f"{error.filename or self.path}: cannot be written ({error.strerror}).") from None

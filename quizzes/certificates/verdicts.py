@@ -15,6 +15,9 @@ ORDER: tuple[str, ...] = tuple(DATA["order"])
 TEST_KEYS: frozenset[str] = frozenset(DATA["test_keys"])
 """did:key names whose private half is public: in standards, in this program's tests, and that of `keygen --test`."""
 
+PICTURE: str = DATA["picture"]
+"""What every verifier says of a PNG whose credential is whole."""
+
 
 def heading(verdict: str) -> str:
     """The verdict as a heading. Raises KeyError for a word that is no verdict."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from types import ModuleType
 
@@ -11,6 +11,7 @@ from quizzes.certificates.certificate import Certificate
 from quizzes.certificates.credential import Credential, CredentialError
 from quizzes.certificates.signing import ProofError
 from quizzes.certificates.strict_json import MalformedJsonError
+from quizzes.certificates.verdicts import PICTURE
 
 LARGEST_FILE = 256 * 1024
 """Bytes; a certificate has about 2,000 as JSON and about 20,000 as SVG."""
@@ -34,6 +35,8 @@ class Verdict:
     """The contents, where their signature is whole, even if the rest of the file is not."""
     issuer_checked: bool = False
     """Whether the key was compared with the one the caller trusts."""
+    notes: tuple[str, ...] = ()
+    """What the reader must know besides, in whole sentences: that a PNG's picture is not signed."""
 
 
 class _Refused(Exception):
@@ -55,13 +58,16 @@ def verify(data: bytes, *, issuer: str | None = None, now: datetime) -> Verdict:
     `eddsa-rdfc-2022` and the extra `rdf` is not installed.
     """
     try:
-        read = _whole_png if data.startswith(png.SIGNATURE) else _whole_svg if data.startswith(b"<") else _whole_json
+        is_png = data.startswith(png.SIGNATURE)
+        read = _whole_png if is_png else _whole_svg if data.startswith(b"<") else _whole_json
         certificate = read(data)
         _check_issuer(certificate, issuer)
         _check_time(certificate, now)
     except _Refused as refused:
-        return refused.verdict
-    return Verdict(True, "valid", _WHOLE, certificate, issuer is not None)
+        verdict = refused.verdict
+    else:
+        verdict = Verdict(True, "valid", _WHOLE, certificate, issuer is not None)
+    return replace(verdict, notes=(PICTURE,)) if is_png and verdict.certificate is not None else verdict
 
 
 def _signed(data: bytes) -> tuple[dict, Credential | Certificate]:

@@ -121,7 +121,8 @@ def test_lab_opens_the_first_lesson_from_the_course_folder(clone):
     assert where == str(course) and python == "../.venv/bin/python"
     arguments = [argument for argument in arguments if argument != "--allow-root"]
     lesson = "en/01_where_did_the_memory_go.ipynb"
-    assert arguments == ["-m", "jupyterlab", f"--ServerApp.root_dir={course}", lesson, "--no-browser", "--port=9999"]
+    jupyter = ["-m", "jupyterlab", f"--ServerApp.root_dir={course}", lesson, "--no-browser", "--port=9999"]
+    assert arguments == ["-m", "quizzes.service.lab", *jupyter]
     assert (ROOT / "course" / lesson).exists()
 
 

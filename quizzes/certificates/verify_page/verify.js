@@ -12,8 +12,11 @@ class Refusal extends Error {
 // `trust` is {issuer, status, revocations}: the parsed issuer.json, and the bytes of status.json and revocations.json or null.
 // Gives {verdict, detail, secured, notes}. Never throws for what is in `bytes`.
 async function verifyFile(bytes, trust, now = new Date()) {
+  let notes = [];
   try {
-    const { secured, notes } = await wholeFile(bytes);
+    const whole = await wholeFile(bytes);
+    const { secured } = whole;
+    notes = whole.notes;
     checkIssuer(secured, trust.issuer);
     await checkRevoked(secured, trust);
     checkTime(secured, now);
@@ -21,7 +24,7 @@ async function verifyFile(bytes, trust, now = new Date()) {
     return { verdict: "valid", detail: "", secured, notes };
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    return { verdict: error.verdict, detail: error.detail, secured: error.secured, notes: [] };
+    return { verdict: error.verdict, detail: error.detail, secured: error.secured, notes };
   }
 }
 
@@ -37,7 +40,7 @@ async function wholeFile(bytes) {
     // The credential inside of a PNG is the JSON file without its line end.
     const secured = await signed(inside);
     if (!sameBytes(inside, canonicalBytes(secured))) throw new Refusal("altered", "the credential in the PNG was rewritten");
-    return { secured, notes: ["The picture itself was not compared: pixels can be redrawn. What counts stands below."] };
+    return { secured, notes: [VERDICTS.picture] };
   }
   if (bytes.length > LARGEST_CERTIFICATE) throw new Refusal("not a certificate", "no certificate is as large as this file");
   if (bytes[0] === 0x3c) {

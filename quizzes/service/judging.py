@@ -1,0 +1,179 @@
+"""Judges an answer for the service, and says no more of the key than the learner has earned. Pure but for reading the bank.
+
+What a reply says:
+A wrong answer with attempts left: the points, the idea behind it by name (for a choice, a number or a word), what to reread.
+A wrong answer with none left: also why what was chosen is wrong. Never which choice, number, word or pair is right.
+A right answer: its explanation.
+An answer that cannot be read: how to write it. It costs no attempt and is not recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from quizzes.certificates import did_key, ed25519
+from quizzes.grading import Verdict, judge
+from quizzes.question import Bank, BankError, Question, every, misconceptions
+from quizzes.receipts import Claims, ReceiptError, answer_hash, sign, time_text
+from quizzes.say import _, language
+from quizzes.service.body import Sent
+from quizzes.service.errors import ServiceError, StartError, encode
+from quizzes.variants import draw
+
+_EDITIONS = 8192  # drawn questions that are remembered
+_OWN_IDEA = ("one", "plot", "number", "text")
+"""Kinds whose one answer has one idea. Of several, naming the ideas would tell which of the chosen are wrong."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """`recorded` is False for an answer that could not be read. `reply` is what goes to the learner, bytes of JSON."""
+
+    reply: bytes
+    recorded: bool
+    question: str = ""
+    """The id of the question."""
+    share: float = 0.0
+    at: str = ""
+
+
+class Judge:
+    """The graded questions of a folder. Raises StartError for a folder without any, and for a file that cannot be used."""
+
+    def __init__(self, folder: Path, private_key: Ed25519PrivateKey, attempts: int) -> None:
+        try:
+            banks = every(folder)
+            self._ideas: Mapping[str, Mapping[str, str]] = misconceptions()
+        except (BankError, OSError) as error:
+            raise StartError(f"The questions in {folder} cannot be used: {error}") from None
+        if not banks:
+            raise StartError(
+                f"There are no graded questions in {folder}. They stay with the instructor; name their folder with --keys."
+            )
+        self.banks: dict[str, Bank] = {bank.lesson: bank for bank in banks.values()}
+        if len(self.banks) < len(banks):
+            raise StartError(f"Two files in {folder} have questions of the same lesson; put them into one.")
+        self.attempts = attempts
+        self._key = private_key
+        self.issuer = did_key.did_of(ed25519.public_key(private_key))
+        self._edition = lru_cache(maxsize=_EDITIONS)(self._draw)
+
+    def lesson(self, lesson: str) -> Bank:
+        """Raises ServiceError 404."""
+        if lesson not in self.banks:
+            raise ServiceError(404, "no-lesson", _("There are no graded questions of this lesson."))
+        return self.banks[lesson]
+
+    def edition(self, lesson: str, name: str, learner: str, attempt: int, locale: str) -> Question:
+        """The edition of a question that a learner meets at an attempt (from 1). Raises ServiceError 404."""
+        bank = self.lesson(lesson)
+        if all(question.name != name for question in bank.questions):
+            raise ServiceError(404, "no-question", _("There is no question of this name in the lesson."))
+        return self._edition(lesson, name, learner, attempt, locale)
+
+    def _draw(self, lesson: str, name: str, learner: str, attempt: int, locale: str) -> Question:
+        return draw(self.banks[lesson][name], learner, attempt - 1, locale)
+
+    def shown(self, lesson: str, learner: str, locale: str, used: Mapping[str, tuple[int, float]]) -> list[dict[str, Any]]:
+        """The questions as a learner may see them, each in the edition to answer next, or the last where it is settled.
+
+        `used`: question id -> (attempts used, best share).
+        """
+        found = []
+        for plain in self.lesson(lesson).questions:
+            count, best = used.get(plain.id, (0, 0.0))
+            settled = best >= 1.0 or count >= self.attempts
+            attempt = count if settled else count + 1
+            public = self._edition(lesson, plain.name, learner, attempt, locale).public()
+            # An id is the author's and may say what the question is after. Hints are not given in a graded quiz.
+            del public["id"], public["hints"], public["hint_cost"]
+            found.append(
+                public | {"attempt": attempt, "attempts_left": 0 if settled else self.attempts - count, "settled": settled}
+            )
+        return found
+
+    def judge(self, learner: str, run: str, lesson: str, sent: Sent) -> Judged:
+        """Judges, and signs a receipt. It is worth something only once it is recorded: hand it out after that.
+
+        Raises ServiceError 404 for a question that is not there, 422 for an answer that cannot be recorded.
+        """
+        question = self.edition(lesson, sent.question, learner, sent.attempt, sent.locale)
+        with language(sent.locale):
+            verdict = judge(question, sent.answer, sent.locale)
+            if not verdict.understood:
+                said = {"understood": False, "question": sent.question, "attempt": sent.attempt, "message": verdict.message}
+                return Judged(encode(said), recorded=False)
+            at = time_text(datetime.now(UTC))
+            share = min(max(verdict.share, 0.0), 1.0)
+            left = 0 if share >= 1.0 else max(0, self.attempts - sent.attempt)
+            try:
+                claims = Claims(
+                    learner=learner,
+                    run=run,
+                    question=question.id,
+                    variant=question.variant,
+                    answer_hash=answer_hash(verdict.answer),
+                    score=question.points * share,
+                    max_score=question.points,
+                    attempt=sent.attempt,
+                    at=at,
+                    nonce=sent.nonce,
+                )
+                receipt = sign(claims, self._key, self.issuer)
+            except ReceiptError:
+                raise ServiceError(422, "no-answer", _("This answer cannot be recorded; write it shorter.")) from None
+            reply = {
+                "understood": True,
+                "lesson": lesson,
+                "run": run,
+                "question": sent.question,
+                "attempt": sent.attempt,
+                "attempts_left": left,
+                "settled": left == 0,
+                "answer": verdict.answer,
+                "variant": question.variant,
+                "share": share,
+                "score": claims.score,
+                "max_score": claims.max_score,
+                "message": self._said(question, verdict, left),
+                "misconceptions": self._named(question, verdict, left),
+                "reread": question.reread,
+                "at": at,
+                "nonce": sent.nonce,
+                "receipt": receipt,
+            }
+        return Judged(encode(reply), recorded=True, question=question.id, share=share, at=at)
+
+    def _named(self, question: Question, verdict: Verdict, left: int) -> list[dict[str, str]]:
+        if left and question.kind not in _OWN_IDEA:
+            return []
+        known = [(name, self._ideas[name]) for name in verdict.misconceptions if name in self._ideas]
+        return [{"id": name, "idea": _(idea["idea"]), "reread": _(idea["reread"])} for name, idea in known]
+
+    @staticmethod
+    def _said(question: Question, verdict: Verdict, left: int) -> str:
+        if verdict.correct:
+            return verdict.message
+        points = _("{score:g} of {all:g} points.").format(score=question.points * verdict.share, all=question.points)
+        if left == 1:
+            return points + " " + _("One attempt is left.")
+        if left:
+            return points + " " + _("{count} attempts are left.").format(count=left)
+        lines = [points + " " + _("No attempt is left; the best one counts.")]
+        if question.kind in ("number", "text", "order"):
+            lines.append(verdict.message)
+        else:
+            chosen = verdict.answer if isinstance(verdict.answer, list) else [verdict.answer]
+            lines += [
+                f"{_('Not so')} ({choice.id}): {_(choice.explanation)}"
+                for choice in question.choices
+                if choice.id in chosen and not choice.correct
+            ]
+        return "\n".join(lines)
