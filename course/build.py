@@ -1,4 +1,5 @@
-"""Lessons from their sources: `course/src/NN_slug.py` (jupytext's percent format) -> `course/en/NN_slug.ipynb`.
+"""Lessons from their sources: `course/src/NN_slug.py` (jupytext's percent format) -> `course/en/NN_slug.ipynb`,
+and `course/src/instructor/*.py` -> `course/instructor/*.ipynb`.
 
     python -m course.build           write the notebooks that changed
     python -m course.build --check   write nothing; exit 1 and name the notebooks that are not what their source says
@@ -58,8 +59,10 @@ def build(source: Path) -> str:
 
 
 def targets(root: Path = HERE) -> dict[Path, Path]:
-    """Each source and the notebook that it makes."""
-    return {source: root / "en" / f"{source.stem}.ipynb" for source in sorted((root / "src").glob("[0-9][0-9]_*.py"))}
+    """Each source and the notebook that it makes: lessons, and what is for the instructor."""
+    lessons = {source: root / "en" / f"{source.stem}.ipynb" for source in sorted((root / "src").glob("[0-9][0-9]_*.py"))}
+    own = sorted((root / "src" / "instructor").glob("*.py"))
+    return lessons | {source: root / "instructor" / f"{source.stem}.ipynb" for source in own}
 
 
 def is_worked_in(notebook: Path) -> bool:
@@ -95,7 +98,7 @@ def main(arguments: list[str] | None = None, root: Path = HERE) -> int:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8", newline="\n")
             print(f"built {target.name}")
-    orphans = sorted(set((root / "en").glob("*.ipynb")) - set(planned.values()))
+    orphans = sorted({*(root / "en").glob("*.ipynb"), *(root / "instructor").glob("*.ipynb")} - set(planned.values()))
     for orphan in orphans:  # a lesson that was renamed leaves its old notebook behind
         print(f"{orphan.name} has no source in {root / 'src'}. Delete it, or bring its source back.", file=sys.stderr)
     if check and stale:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+FEW = 10  # learners; with fewer, one of them moves a facility by more than 0.1
 
 
 @dataclass(frozen=True)
@@ -22,17 +24,21 @@ class Row:
     picked: tuple[str, ...] = ()
     misconceptions: tuple[str, ...] = ()
     language: str = ""
+    variant: str = ""
 
 
 @dataclass(frozen=True)
 class Gap:
-    """Shares of wholly right answers in two languages. `p` is what `language_gap` gives; `flagged` at p < alpha."""
+    """Shares of wholly right answers in two languages, and how many answered. `p` is what `language_gap` gives; `flagged`
+    after Holm's correction; `too_few` where not even all right against all wrong could be flagged."""
 
     first: str
     second: str
     facilities: tuple[float, float]
     p: float
     flagged: bool
+    learners: tuple[int, int] = (0, 0)
+    too_few: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,10 +53,18 @@ class Item:
     misconceptions: dict[str, int]
     by_language: dict[str, dict[str, int]]
     gaps: tuple[Gap, ...]
+    by_variant: dict[str, tuple[int, float]] = field(default_factory=dict)
+    """Learners and facility of each variant that was drawn."""
+
+    @property
+    def too_few(self) -> bool:
+        """Whether facility and discrimination say next to nothing: under FEW learners."""
+        return self.learners < FEW
 
 
 def rows(records: Iterable[Mapping[str, Any]]) -> list[Row]:
-    """Rows from JSON objects or a CSV's (csv.DictReader): learner, question, share, and picked, misconceptions, language.
+    """Rows from JSON objects or a CSV's (csv.DictReader): learner, question, share, and picked, misconceptions,
+    language, variant.
 
     Lists may be text divided by ";". Raises ValueError naming the row where a share is no number in [0, 1], or where a
     learner answers one question twice.
@@ -67,6 +81,7 @@ def rows(records: Iterable[Mapping[str, Any]]) -> list[Row]:
                 _list(record.get("picked")),
                 _list(record.get("misconceptions")),
                 str(record.get("language") or ""),
+                str(record.get("variant") or ""),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(f"row {number}: {error}; learner, question and share (a number) are needed") from None
@@ -85,7 +100,11 @@ def _list(value: Any) -> tuple[str, ...]:
 
 
 def analyse(answers: Sequence[Row], alpha: float = 0.01) -> list[Item]:
-    """One item a question, in the order in which they first come. `alpha` is shared by the pairs of languages (Bonferroni)."""
+    """One item a question, in the order in which they first come.
+
+    Gaps between languages are tested by Fisher's exact test; `alpha` bounds the chance of a single false flag over all pairs of
+    languages of all questions together (Holm).
+    """
     totals: dict[str, float] = defaultdict(float)
     by_question: dict[str, list[Row]] = defaultdict(list)
     for row in answers:
@@ -96,9 +115,12 @@ def analyse(answers: Sequence[Row], alpha: float = 0.01) -> list[Item]:
         shares = [row.share for row in own]
         # Corrected: without the item itself, which would correlate with itself.
         rest = [totals[row.learner] - row.share for row in own]
+        variants: dict[str, list[float]] = defaultdict(list)
         languages: dict[str, Counter[str]] = defaultdict(Counter)
         for row in own:
             languages[row.language].update(row.misconceptions)
+            if row.variant:
+                variants[row.variant].append(row.share)
         items.append(
             Item(
                 question,
@@ -108,10 +130,32 @@ def analyse(answers: Sequence[Row], alpha: float = 0.01) -> list[Item]:
                 dict(Counter(choice for row in own for choice in row.picked)),
                 dict(Counter(idea for row in own for idea in row.misconceptions)),
                 {name: dict(count) for name, count in sorted(languages.items())},
-                _gaps(own, alpha),
+                _gaps(own),
+                {name: (len(own), math.fsum(own) / len(own)) for name, own in sorted(variants.items())},
             )
         )
-    return items
+    return _corrected(items, alpha)
+
+
+def _corrected(items: list[Item], alpha: float) -> list[Item]:
+    """Flag gaps by Holm's step-down: the k-th smallest p of m (from 0) is held against alpha / (m - k), up to the first that
+    fails."""
+    every = sorted((gap.p, place, n) for place, item in enumerate(items) for n, gap in enumerate(item.gaps))
+    flagged = set()
+    for k, (p, place, n) in enumerate(every):
+        if p >= alpha / (len(every) - k):
+            break
+        flagged.add((place, n))
+    return [
+        replace(
+            item,
+            gaps=tuple(
+                replace(gap, flagged=(place, n) in flagged, too_few=smallest_p(*gap.learners) >= alpha / len(every))
+                for n, gap in enumerate(item.gaps)
+            ),
+        )
+        for place, item in enumerate(items)
+    ]
 
 
 def correlation(first: Sequence[float], second: Sequence[float]) -> float | None:
@@ -135,7 +179,12 @@ def language_gap(right: int, of: int, other_right: int, other_of: int) -> float:
     return sum(one for one in weight.values() if one <= weight[right]) / math.comb(total, hits)
 
 
-def _gaps(own: Sequence[Row], alpha: float) -> tuple[Gap, ...]:
+def smallest_p(of: int, other_of: int) -> float:
+    """The smallest p that two groups of these sizes can give: everybody right in one, nobody in the other."""
+    return min(language_gap(of, of, 0, other_of), language_gap(0, of, other_of, other_of))
+
+
+def _gaps(own: Sequence[Row]) -> tuple[Gap, ...]:
     groups: dict[str, list[Row]] = defaultdict(list)
     for row in own:
         if row.language:
@@ -147,5 +196,5 @@ def _gaps(own: Sequence[Row], alpha: float) -> tuple[Gap, ...]:
         counts = [(sum(row.share == 1 for row in groups[name]), len(groups[name])) for name in (one, other)]
         p = language_gap(*counts[0], *counts[1])
         shares = (counts[0][0] / counts[0][1], counts[1][0] / counts[1][1])
-        gaps.append(Gap(one, other, shares, p, p < alpha / len(pairs)))
+        gaps.append(Gap(one, other, shares, p, False, (counts[0][1], counts[1][1])))
     return tuple(gaps)

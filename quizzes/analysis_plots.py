@@ -2,40 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from html import escape
 
 import plotly.graph_objects as go
 
 from quizzes.analysis import Item
+from quizzes.printable import clean
 
 
 def items_figure(items: Sequence[Item]) -> go.Figure:
     """Facility across, discrimination up, one labelled point an item. Items without a discrimination are left out."""
     shown = [item for item in items if item.discrimination is not None]
-    hover = [f"{item.question}<br>{item.learners} learners" for item in shown]
+    hover = [f"{escape(item.question)}<br>{item.learners} learners" for item in shown]
     points = go.Scatter(
         x=[item.facility for item in shown],
         y=[item.discrimination for item in shown],
-        text=[item.question for item in shown],
         hovertext=hover,
-        mode="markers+text",
-        textposition="top center",
+        mode="markers",
         # Flagged items have another shape, not another colour only.
         marker={"size": 11, "symbol": ["diamond" if any(gap.flagged for gap in item.gaps) else "circle" for item in shown]},
     )
     figure = go.Figure(points)
-    figure.update_layout(title="Items (a diamond: a gap between languages)", template="plotly_white", showlegend=False)
+    figure.update_layout(
+        title="Items (a diamond: a gap between languages)", template="plotly_white", showlegend=False, height=560
+    )
+    for item in shown:  # turned, or neighbours would write over each other
+        figure.add_annotation(
+            x=item.facility,
+            y=item.discrimination,
+            text=escape(item.question),
+            textangle=-50,
+            showarrow=False,
+            xanchor="left",
+            yanchor="bottom",
+        )
     figure.update_xaxes(title="facility (mean share of the points)", range=[-0.05, 1.05])
     figure.update_yaxes(title="discrimination (correlation with the rest)", range=[-1.05, 1.05])
     return figure
 
 
-def drawn_figure(item: Item) -> go.Figure:
-    """How many learners each choice of an item drew."""
-    names = sorted(item.drew)
-    figure = go.Figure(go.Bar(x=names, y=[item.drew[name] for name in names]))
-    figure.update_layout(title=f"{item.question}: what was chosen", template="plotly_white")
-    figure.update_yaxes(title="learners")
+def facility_figure(items: Sequence[Item]) -> go.Figure:
+    """Facility of every item as a bar, in the order of the quiz, with the number of learners."""
+    names = [escape(item.question) for item in items]
+    few = [" (too few)" if item.too_few else "" for item in items]
+    figure = go.Figure(
+        go.Bar(
+            x=[item.facility for item in items],
+            y=names,
+            orientation="h",
+            text=[f"{item.facility:.2f}, n = {item.learners}{said}" for item, said in zip(items, few, strict=True)],
+        )
+    )
+    figure.update_layout(title="Facility", template="plotly_white", height=140 + 34 * len(items))
+    figure.update_xaxes(title="mean share of the points", range=[0, 1.05])
+    figure.update_yaxes(autorange="reversed", automargin=True)
+    return figure
+
+
+def drawn_figure(item: Item, choices: Mapping[str, bool] | None = None) -> go.Figure:
+    """How many learners each choice of an item drew. `choices` (id -> whether right) adds those that drew nobody; a right one
+    is named and striped, not only coloured."""
+    choices = choices or {}
+    names = sorted({*item.drew, *choices})
+    figure = go.Figure(
+        go.Bar(
+            x=[_shown(name) + (" (right)" if choices.get(name) else "") for name in names],
+            y=[item.drew.get(name, 0) for name in names],
+            marker={"pattern": {"shape": ["/" if choices.get(name) else "" for name in names]}},
+        )
+    )
+    figure.update_layout(title=f"{escape(item.question)}: what was chosen", template="plotly_white")
+    figure.update_xaxes(type="category")
+    figure.update_yaxes(title="learners", rangemode="tozero")
+    return figure
+
+
+def _shown(typed: str) -> str:
+    # A learner typed it: plotly reads some HTML in labels.
+    return escape(clean(typed, 40))
+
+
+def languages_figure(items: Sequence[Item]) -> go.Figure:
+    """Share of wholly right answers in each language, an item a line; a flagged gap is joined by a thick line and named."""
+    figure = go.Figure()
+    points: dict[str, dict[str, float]] = {}
+    for item in items:
+        for gap in item.gaps:
+            for language, share in zip((gap.first, gap.second), gap.facilities, strict=True):
+                points.setdefault(language, {})[escape(item.question)] = share
+            if gap.flagged:
+                figure.add_scatter(
+                    x=list(gap.facilities),
+                    y=[escape(item.question)] * 2,
+                    mode="lines",
+                    line={"width": 5, "color": "black"},
+                    name="gap: read both texts",
+                    legendgroup="gap",
+                    showlegend=not any(trace.legendgroup == "gap" for trace in figure.data),
+                )
+    for number, (language, found) in enumerate(sorted(points.items())):
+        symbol = ("circle", "square", "diamond", "cross", "x", "star")[number % 6]
+        marker = {"size": 12, "symbol": symbol}
+        figure.add_scatter(x=list(found.values()), y=list(found), mode="markers", name=escape(language), marker=marker)
+    figure.update_layout(title="Wholly right answers by language", template="plotly_white", height=180 + 34 * len(items))
+    figure.update_xaxes(title="share of wholly right answers", range=[-0.05, 1.05])
+    order = [escape(item.question) for item in items]
+    figure.update_yaxes(autorange="reversed", automargin=True, type="category", categoryorder="array", categoryarray=order)
     return figure
 
 
@@ -47,6 +120,7 @@ def misconceptions_figure(items: Sequence[Item]) -> go.Figure:
     for language in languages:
         counts = [sum(item.by_language.get(language, {}).get(idea, 0) for item in items) for idea in ideas]
         figure.add_bar(name=language or "language not stated", x=counts, y=ideas, orientation="h")
-    figure.update_layout(title="Misconceptions", template="plotly_white", barmode="group")
+    figure.update_layout(title="Misconceptions", template="plotly_white", barmode="group", height=180 + 30 * len(ideas))
     figure.update_xaxes(title="answers")
+    figure.update_yaxes(automargin=True)
     return figure

@@ -18,7 +18,7 @@ def committed(tmp_path_factory):
     """The course as git has it, for a reader may have run a lesson where it lies; as it lies where git is not."""
     folder = tmp_path_factory.mktemp("committed")
     course = Path(build.__file__).parent
-    listed = subprocess.run(["git", "ls-files", "-z", "src", "en"], cwd=course, capture_output=True)
+    listed = subprocess.run(["git", "ls-files", "-z", "src", "en", "instructor"], cwd=course, capture_output=True)
     if listed.returncode:
         return course
     export = ["git", "checkout-index", f"--prefix={folder}/", "-z", "--stdin"]

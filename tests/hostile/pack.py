@@ -102,4 +102,24 @@ builtins.compile = lambda source, *a, **k: old(Strip().visit(ast.parse(source)) 
     "network": "import socket\n" + _F + "    socket.create_connection(('127.0.0.1', PORT), 1).send(b'keys')\n    return 7",
     "secrets of the environment": "import os\n" + _F + "    raise ValueError(str(dict(os.environ)))",
     "hidden arguments in an error": _F + "    raise ValueError(f'<<{arguments}>>')",
+    "a class that says it is int": "class N:\n    __class__ = int\n    __int__ = __index__ = lambda self: 7\n"
+    "    __instancecheck__ = lambda *a: True\n" + _F + "    return N()",
+    "list in list": _F + "    return [[7]]",
+    "infinite": _F + "    return 1e400",
+    "huge int": _F + "    return 10 ** 20_000",
+    "half a surrogate": _F + "    return '\\ud800'",
+    "half a surrogate in an error": _F + "    raise ValueError('\\ud800\\x00')",
+    "a list that holds itself": _F + "    held = []\n    held.append(held)\n    return held",
+    "a dict of a million": _F + "    return {str(n): n for n in range(300_000)}",
+    "stdout closed": "import os\n"
+    + _F
+    + "    for n in range(64):\n        try: os.close(n)\n        except OSError: pass\n    return 7",
+    "stopped for ever": "import os, signal\n" + _F + "    os.kill(os.getpid(), signal.SIGSTOP)\n    return 7",
+    "errors that raise": "class E(Exception):\n    def __str__(self): raise self\n" + _F + "    raise E()",
+    "token from the frames": "import sys, os, json\n"
+    + _F
+    + "    frame = sys._getframe(1)\n    token = frame.f_locals['case']['token']\n"
+    "    for n in range(64):\n"
+    "        try: os.write(n, json.dumps({'token': token, 'value': None, 'passed': True}).encode() + b'\\n')\n"
+    "        except OSError: pass\n    return None",
 }

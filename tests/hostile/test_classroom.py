@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,8 @@ def batch(tmp_path_factory):
     hand_in(course, "renamed", right, "\x1b[2Jhonest-0: 3 of 3\n.ipynb")
     for name in ("Mina", "mina", "\uac00", "\u1100\u1161"):
         hand_in(course, name, right)
+    clock = course / "a time of the instructor's.txt"  # in order, and still not the student's own file
+    clock.write_text("2026-01-05 10:00")
     times = {
         "time-link": None,
         "time-long": b"2" * 10_000_000,
@@ -64,7 +67,7 @@ def batch(tmp_path_factory):
     }
     for name, data in times.items():
         path = hand_in(course, name, right).with_name("timestamp.txt")
-        path.symlink_to("/dev/zero") if data is None else path.write_bytes(data)
+        path.symlink_to(clock) if data is None else path.write_bytes(data)
     said = odd_folders(course, right)
     before = _tree(course)
     command = [sys.executable, "-c", GRADE, "grade", "--course", str(course), "--csv", str(course / "scores.csv")]
@@ -140,48 +143,54 @@ def test_no_word_of_a_learner_can_forge_a_line_or_a_formula(batch):
     assert [line for line in told.stdout.splitlines() if line.startswith("honest-0:")] == ["honest-0: 0 of 3"]
 
 
-@pytest.fixture
-def small(tmp_path):
-    """(course, students), graded once: three wrong, the last one right."""
-    blank = json.loads(build_assignment(tmp_path, "01").read_bytes())
-    students = ["ada", "ben", "cai", "right"]
-    for student in students:
+# student: (column of the gradebook, what is written there, what the student then has). All answers are wrong.
+FORGED = {
+    "ada": ("auto_score", 1e6, 0),
+    "ben": ("auto_score", math.inf, 0),
+    "cai": ("auto_score", -5.0, 0),
+    "dov": ("manual_score", 1e6, 0),
+    "eli": ("manual_score", math.inf, 0),
+    "fay": ("extra_credit", 50.0, 0),
+    "gus": ("extra_credit", 0.25, 0.75),  # what an instructor may give; it is told
+}
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A course graded once: those of FORGED have everything wrong, "right" has everything right."""
+    course = tmp_path_factory.mktemp("forged")
+    blank = json.loads(build_assignment(course, "01").read_bytes())
+    for student in (*FORGED, "right"):
         answers = RIGHT if student == "right" else WRONG
-        hand_in(tmp_path, student, json.dumps(with_answers(blank, answers)).encode())
-    grade(tmp_path, "01")
-    return tmp_path
+        hand_in(course, student, json.dumps(with_answers(blank, answers)).encode())
+    grade(course, "01")
+    return course
 
 
-def _forge(course, change):
+@contextmanager
+def _gradebook(course):
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}", COURSE_ID) as gradebook:
-        change(gradebook)
+        yield gradebook
         gradebook.db.commit()
 
 
-@pytest.mark.parametrize(
-    "column, value, score",
-    [("auto_score", 1e6, 0), ("auto_score", math.inf, 0), ("auto_score", -5.0, 0), ("manual_score", 1e6, 0),
-     ("manual_score", math.inf, 0), ("extra_credit", 50.0, 0), ("extra_credit", 0.25, 0.75)],
-)  # fmt: skip
-def test_what_was_written_into_the_gradebook_beforehand_earns_nothing_unseen(small, column, value, score):
-    def marks(gradebook):
-        for mark in gradebook.find_submission_notebook("quiz-01", "quiz-01", "ada").grades:
-            setattr(mark, column, value)
-
-    _forge(small, marks)
+def test_what_was_written_into_the_gradebook_beforehand_earns_nothing_unseen(small):
+    with _gradebook(small) as gradebook:
+        for student, (column, value, _) in FORGED.items():
+            for mark in gradebook.find_submission_notebook("quiz-01", "quiz-01", student).grades:
+                setattr(mark, column, value)
     results = {one.student: one for one in grade(small, "01").results}
-    assert results["ada"].score == score
-    assert column == "auto_score" or "given by hand or extra credit" in " ".join(results["ada"].notes)
-    assert [results[name].score for name in ("ben", "cai", "right")] == [0, 0, 3]
-    assert results["ben"].notes == results["right"].notes == []
+    for student, (column, _, score) in FORGED.items():
+        told = " ".join(results[student].notes)
+        assert results[student].score == score, student
+        assert ("given by hand or extra credit" in told) == (column != "auto_score"), student
+    assert results["right"].score == 3 and results["right"].notes == []
 
 
 def test_a_question_worth_a_thousand_points_in_the_gradebook_stops_before_anybody_is_graded(small):
-    def worth_1000(gradebook):
+    with _gradebook(small) as gradebook:
         gradebook.find_notebook("quiz-01", "quiz-01").grade_cells[0].max_score = 1000
-
-    _forge(small, worth_1000)
-    with pytest.raises(CourseError, match="is worth 1000 points in the gradebook and 1 in the bank.*build again"):
+    with pytest.raises(CourseError, match=r"is worth 1000 points in the gradebook and 1 in the bank.*build again"):
         grade(small, "01")
     build_assignment(small, "01")
-    assert [one.score for one in grade(small, "01").results] == [0, 0, 0, 3]
+    assert {one.student: one.score for one in grade(small, "01").results}["right"] == 3
