@@ -19,6 +19,8 @@ from quizzes.certificates import (
     credential,
     did_key,
     ed25519,
+    judged,
+    keys,
     rdf,
     results,
     signing,
@@ -65,7 +67,12 @@ def issue(
     name: Annotated[str | None, typer.Option(help="The name on the certificate instead of the student's login.")] = None,
     email: Annotated[str | None, typer.Option(help="Bind it to this e-mail, of which only a salted hash is written.")] = None,
     assessment: Annotated[str, typer.Option(help="How it was assessed: self-paced, service or instructor.")] = "instructor",
-    receipts: Annotated[list[Path] | None, typer.Option(help="Receipts or other evidence, whose hash is written.")] = None,
+    receipts: Annotated[
+        list[Path] | None, typer.Option(help="Receipts, one a line, whose hash is written; `--assessment service` needs them.")
+    ] = None,
+    judge: Annotated[
+        str | None, typer.Option(help="The service that judged: its did:key, or the file of its public key.")
+    ] = None,
     replaces: Annotated[str | None, typer.Option(help="The id of the certificate that this one supersedes.")] = None,
     wallet: Annotated[bool, typer.Option("--wallet", help="Write ID.wallet.json too, for wallets (extra rdf).")] = False,
     passphrase_file: PassphraseFile = None,
@@ -84,6 +91,9 @@ def issue(
     if registry is not None:
         if assessment not in ASSESSMENTS:
             stop(f"--assessment {assessment}: write one of {', '.join(ASSESSMENTS)}. Nothing was written.")
+        evidence = [read(path, "the receipts") for path in receipts or []]
+        if assessment == "service":
+            _require_receipts(evidence, judge, student, dict(zip(lesson, (found for found, _ in outcomes), strict=True)))
         achieved = Achieved(
             learner=tidy_name(
                 student if name is None else name, "--student" if name is None else "--name", credential.LONGEST_NAME
@@ -99,7 +109,7 @@ def issue(
             bank_version=bank_version(),
             files=tuple(
                 [File.of(f"Results of lesson {number}", data) for number, (_, data) in zip(lesson, outcomes, strict=True)]
-                + [File.of("Receipts", read(path, "the receipts")) for path in receipts or []]
+                + [File.of("Receipts", data) for data in evidence]
             ),
             email=email,
         )
@@ -113,8 +123,8 @@ def issue(
             written[out / f"{made}.wallet.json"] = file_bytes(rdf.sign(unsigned, private, credential.format_time(now)))
         _publish(out, written, [found for found, _ in outcomes], student)
         return
-    if len(lesson) != 1 or email is not None or replaces is not None or receipts or wallet:
-        stop("Several lessons, --email, --receipts, --wallet and --replaces need a --registry. Nothing was written.")
+    if len(lesson) != 1 or email is not None or replaces is not None or receipts or wallet or assessment != "instructor":
+        stop("Several lessons, --assessment, --email, --receipts, --wallet and --replaces need a --registry. Nothing written.")
     outcome = outcomes[0][0]
     award = Award(
         learner=_shown(student if name is None else name, "--student" if name is None else "--name", credential.LONGEST_NAME),
@@ -137,6 +147,21 @@ def issue(
         if not verdict.valid:
             stop(f"The new certificate does not verify: {verdict.message} Nothing was written; please report this.")
     _publish(out, files, [outcome], student)
+
+
+def _require_receipts(evidence: list[bytes], judge: str | None, student: str, outcomes: dict[str, results.Outcome]) -> None:
+    """Stops where the receipts do not bear every score: a certificate that names the service rests on what it signed."""
+    if judge is None or not evidence:
+        stop("--assessment service needs --receipts and --judge, the service's did:key. Nothing was written.")
+    try:
+        issuer = keys.load_issuer(judge)
+    except keys.KeyFileError as error:
+        stop(f"--judge: {error} Nothing was written.")
+    for number, outcome in outcomes.items():
+        try:
+            judged.require(b"\n".join(evidence), issuer, student, number, outcome.score)
+        except judged.JudgedError as error:
+            stop(f"--receipts: {error} Nothing was written.")
 
 
 def _outcome(lesson: str, path: Path, student: str, mark: Decimal, pass_mark: str) -> tuple[results.Outcome, bytes]:
