@@ -11,9 +11,10 @@ from typing import Any
 
 from quizzes.analysis import Row, rows
 from quizzes.grading import Verdict, judge
+from quizzes.nbgrader.edition import handed_out
 from quizzes.nbgrader.folder import read_file
 from quizzes.nbgrader.notebook import LARGEST, read_answers
-from quizzes.question import Bank, Question, every, graded
+from quizzes.question import Bank, Question, every
 from quizzes.say import _
 
 _LONGEST = 60  # characters of a typed answer that are shown
@@ -52,7 +53,8 @@ def read(results: Path, gradebook: Path | None = None, students: Path | None = N
         told = _("{path} has scores and no answers; add --gradebook COURSE/gradebook.db, beside which the answers lie")
         raise AnalysisError(told.format(path=str(results)))
     name = str(content.get("assignment"))
-    return _of_course(gradebook, graded(name.removeprefix("quiz-")), name, [entry["student"] for entry in entries], languages)
+    bank = handed_out(name.removeprefix("quiz-"))
+    return _of_course(gradebook, bank, name, [entry["student"] for entry in entries], languages)
 
 
 def _text(path: Path) -> str:

@@ -9,12 +9,13 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from quizzes.formula import FormulaError, exact
-from quizzes.question import Bank, Question, misconceptions
+from quizzes.question import KEYS, Bank, Question, misconceptions
 
 _ALL = re.compile(r"\b(all|both|none|neither|any) of (the above|them|these|those)\b|\ball the above\b", re.I)
 _PLACES = 6  # so many one-choice questions of a file are needed before "always in one place" means anything
 _LONGER = 1.25
 _WIDEST = 100
+_UNTELLING = re.compile(r"g\d\d-\d+")
 
 
 def check(banks: Mapping[Path, Bank], catalogues: Mapping[str, set[str]] | None = None) -> list[str]:
@@ -23,6 +24,11 @@ def check(banks: Mapping[Path, Bank], catalogues: Mapping[str, set[str]] | None 
     used: set[str] = {"gib-for-gb"}  # the judge itself names it
     for path, bank in banks.items():
         for question in bank.questions:
+            if path.parent.name == KEYS.name and not _UNTELLING.fullmatch(question.id):
+                # A graded id names its cell in the notebook that is handed out: "sixteen" would be the answer.
+                found.append(
+                    f"{path.name}, question {question.id}: a graded id is g{bank.lesson}-1, g{bank.lesson}-2, …; words tell"
+                )
             used.update(question.misconceptions)
             found += [f"{path.name}, question {question.id}: {said}" for said in check_question(question)]
         found += [f"{path.name}: {said}" for said in _places(bank.questions)]

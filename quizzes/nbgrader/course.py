@@ -18,6 +18,7 @@ from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, Limit
 from sqlalchemy.exc import SAWarning
 from traitlets.config import Config
 
+from quizzes.nbgrader.edition import handed_out
 from quizzes.nbgrader.folder import Handed, handed_in, notebook_in, timestamp_in
 from quizzes.nbgrader.judge import JudgeAnswers, questions_of
 from quizzes.nbgrader.notebook import assignment_name, build, filled, read_answers, write
@@ -25,7 +26,7 @@ from quizzes.nbgrader.roster import is_safe, read_roster
 from quizzes.nbgrader.session import LockedError, one_gradebook, only_grader
 from quizzes.nbgrader.times import to_utc
 from quizzes.printable import clean
-from quizzes.question import Bank, graded
+from quizzes.question import Bank
 from quizzes.say import _
 
 COURSE_ID = "offload-lab"
@@ -82,7 +83,7 @@ def build_assignment(course: Path, lesson: str) -> Path:
 
     Raises BankError without the keys, CourseError when nbgrader refuses.
     """
-    bank = graded(lesson)
+    bank = handed_out(lesson)
     name = assignment_name(bank)
     write(build(bank), course / "source" / name / f"{name}.ipynb")
     done = _api(course).generate_assignment(name)
@@ -100,7 +101,7 @@ def grade(course: Path, lesson: str, students: Path | None = None, db_url: str |
     Raises CourseError where the assignment was never built, nobody has submitted or another grader is at work, RosterError
     for a class list that cannot be read.
     """
-    bank = graded(lesson)
+    bank = handed_out(lesson)
     name = assignment_name(bank)
     if not (course / "release" / name).is_dir():
         raise CourseError(f"{name} was not built in {str(course)!r}; run offload-quiz build first")

@@ -10,14 +10,15 @@ from nbformat.v4 import new_output
 from nbgrader.preprocessors import NbGraderPreprocessor
 
 from quizzes.grading import judge
+from quizzes.nbgrader.edition import handed_out
 from quizzes.nbgrader.notebook import assignments
-from quizzes.question import Question, graded
+from quizzes.question import Question
 
 
 @lru_cache(maxsize=4)
 def questions_of(lesson: str) -> dict[str, Question]:
     """Graded questions by id, read once a batch: nbgrader makes a new preprocessor for each notebook."""
-    return {question.id: question for question in graded(lesson).questions}
+    return {question.id: question for question in handed_out(lesson).questions}
 
 
 class JudgeAnswers(NbGraderPreprocessor):

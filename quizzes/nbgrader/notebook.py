@@ -38,9 +38,14 @@ def build(bank: Bank) -> NotebookNode:
         new_code_cell("answers = {}", id="start"),
     ]
     for question in bank.questions:
-        lines = [f"**{question.name}.** {question.prompt}", ""]
+        lines = [f"**{question.name}.** {question.prompt.rstrip()}", ""]
         lines += [f"- **{choice.id})** {choice.text}" for choice in question.choices]
-        lines += ["", how_to(question)]
+        lines += [f"- **{step.id})** {step.text}" for step in question.shown_steps()]
+        if question.pairs:
+            lines += [f"- **{pair.id})** {pair.left}" for pair in question.pairs]
+            lines += ["", _("What belongs to each of them:"), ""]
+            lines += [f"- **{option})** {text}" for option, text in question.options().items()]
+        lines += [*([""] if lines[-1] else []), how_to(question)]
         cells.append(new_markdown_cell("\n".join(lines), id=f"{question.name}-text"))
         cells.append(new_code_cell(answer_line(question.name, ""), id=f"{question.name}-answer"))
         cells.append(new_code_cell(f"# {question.name} is graded from the answer above.", id=f"{question.name}-grade"))

@@ -198,40 +198,40 @@ def runs_of_the_revealer(kinds):
 ROUTES = {
     "l00-update-seconds": memory_seconds,
     "l00-tebibytes": lambda tb: exact(tb) * 10**12 / 1024**3,
-    "g00-read-seconds": lambda billions, rate: Fraction(state(billions)) / whole(rate),
+    "g00-1": lambda billions, rate: Fraction(state(billions)) / whole(rate),
     "l01-gigabytes": lambda: state(3),
-    "g01-gigabytes": lambda: state(6, "float32"),
+    "g01-3": lambda: state(6, "float32"),
     "l01-whole": training,
     "l01-largest": lambda gib: most(lambda n: training_bytes(n, "bfloat16", "adamw").steady_bytes <= gib * 1024**3),
     "l02-first-step": first_step,
     "l02-spacing": next_bfloat16,
     "l02-collected": steps_until_it_moves,
-    "g02-threshold": smallest_that_moves,
+    "g02-1": smallest_that_moves,
     "l03-down": lambda billions: over_the_link(billions, "link-down", 1) * 10**9,
     "l03-link-seconds": lambda billions, rate: over_the_link(billions, "link-down", rate),
-    "g03-up": lambda billions: over_the_link(billions, "link-up", 1) * 10**9,
+    "g03-1": lambda billions: over_the_link(billions, "link-up", 1) * 10**9,
     "l03-accumulated": lambda micro, count, update: (
         100 * (sum([exact(micro)] * count) + exact(update)) / sum([exact(micro)] * count) - 100
     ),
     "l04-bound": lambda compute, disk: side_by_side(compute=compute, disk=disk),
     "l04-pageable-seconds": lambda rate, gb: pageable(gb, rate),
     "l04-pipeline": pipeline,
-    "g04-slow-update": pipeline,
+    "g04-1": pipeline,
     "l05-reads": partial(moved, way="read"),
     "l05-durable-writes": partial(moved, way="published"),
     "l05-wear": lambda tbw, billions: tbw * 10**12 / moved(billions, 0, "published"),
     "l05-space": lambda billions: training_bytes(whole(billions), "bfloat16", "disk").disk_bytes,
-    "g05-half-duplex-step": half_duplex,
-    "g05-every-nth": lambda billions, every: (
+    "g05-1": half_duplex,
+    "g05-2": lambda billions, every: (
         sum(moved(billions, 0, "published" if n == every else "scratch") for n in range(1, every + 1)) / every
     ),
     "l06-pinned-share": lambda count, kept: Fraction(100 * sum(place < kept for place in range(count)), count),
     "l06-lru-reads": partial(reads, order="forward"),
-    "g06-alternating-reads": partial(reads, order="alternating"),
+    "g06-1": partial(reads, order="alternating"),
     "l06-traffic": lambda share: (
         100 * (moved(1, share, "read") + moved(1, share, "published")) / (moved(1, 0, "read") + moved(1, 0, "published"))
     ),
-    "g06-scratch": lambda billions, share: moved(billions, share, "read") + moved(billions, share, "scratch"),
+    "g06-3": lambda billions, share: moved(billions, share, "read") + moved(billions, share, "scratch"),
     "l07-cases": runs_of_the_revealer,
     "l08-remains": lambda billions: sum(placed(billions).phases["peak"]["gpu"][kind] for kind in ("weights", "gradients")),
     "l08-run-cost": lambda price, seconds, tokens, millions: (
@@ -239,17 +239,17 @@ ROUTES = {
     ),
     "l08-slow-and-cheap": lambda slower, cheaper: run(10, lambda n: slower, Fraction(1, cheaper)) / run(10, lambda n: 1, 1),
     "l08-sharded": lambda gpus, billions: training(billions, gpus),
-    "g08-largest": lambda gb, reserve: most(lambda n: gpu_bytes(n) + reserve * 10**9 <= gb * 10**9),
-    "g08-which-machine": lambda dear, fast, cheap, slow, steps: run(steps, lambda n: slow, cheap) * 1000,
+    "g08-1": lambda gb, reserve: most(lambda n: gpu_bytes(n) + reserve * 10**9 <= gb * 10**9),
+    "g08-2": lambda dear, fast, cheap, slow, steps: run(steps, lambda n: slow, cheap) * 1000,
     "l09-mean": mean,
     "l09-lost": worst_loss,
-    "g09-budget": lambda thousands, usual, every, long, price: (
+    "g09-1": lambda thousands, usual, every, long, price: (
         run(thousands * every, lambda n: usual if n % every else long, price) * 1000 / every
     ),
     "l10-c2c": lambda billions: 4 * whole(billions) / catalogue.link("nvlink-c2c").line_rate.value,
     "l10-limit": lambda compute, dram, disk, times: side_by_side(compute=compute, dram=dram, disk=exact(disk) / times),
     "l10-all-faster": lambda seconds, times: side_by_side(disk=exact(seconds) / times),
-    "g10-two-lanes": lambda link, dram, billions: side_by_side(
+    "g10-1": lambda link, dram, billions: side_by_side(
         link=Fraction(4 * whole(billions), whole(link)), dram=memory_seconds(billions, dram)
     ),
 }

@@ -16,7 +16,7 @@ QUESTIONS = [question for bank in BANKS.values() for question in bank.questions]
 NUMBERS = [question for question in QUESTIONS if question.kind == "number"]
 ROUGH = {
     "l02-collected": {"abs": 1},  # the formula says "about", and steps are whole
-    "g02-threshold": {"rel": 1e-4},  # a tie is not reached, only the next float32 behind it
+    "g02-1": {"rel": 1e-4},  # a tie is not reached, only the next float32 behind it
 }
 LESSONS = [f"{number:02}" for number in range(11)]
 

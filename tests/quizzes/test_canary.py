@@ -99,7 +99,7 @@ def test_lint_bounds_the_difficulty_of_variants(values, well):
 
 def test_flags_and_values_of_the_key_are_private():
     texts = private(graded("01").questions)
-    assert "48000000000" in texts and "g01-sixteen" in texts  # 8 bytes for each of 6 billion parameters
+    assert "48000000000" in texts and "g01-1" in texts  # 8 bytes for each of 6 billion parameters
     planted = base64.b64encode(b'"choices": [{"id": "a", "correct": true}] and more of it')
     assert search("quiz-01.ipynb", planted, flags())
 

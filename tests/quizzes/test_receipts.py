@@ -21,7 +21,7 @@ TRUSTED = frozenset({DID})
 CLAIMS = Claims(
     learner="ada",
     run="0" * 32,
-    question="g01-sixteen",
+    question="g01-1",
     variant="",
     answer_hash=answer_hash("c"),
     score=1.0,
@@ -30,7 +30,7 @@ CLAIMS = Claims(
     at="2026-12-02T22:38:41.123456Z",
     nonce="n1",
 )
-POINTS = {"g01-sixteen": 1.0, "g01-moves": 2.0}
+POINTS = {"g01-1": 1.0, "g01-2": 2.0}
 
 
 def test_a_receipt_says_what_was_signed():
@@ -94,11 +94,11 @@ def test_the_best_attempt_counts_and_a_copy_counts_once():
         signed(attempt=2, nonce="n2"),
         signed(attempt=2, nonce="n2"),
         signed(attempt=3, nonce="n3", score=0.5),
-        signed(question="g01-moves", nonce="n4", score=1.5, max_score=2.0),
+        signed(question="g01-2", nonce="n4", score=1.5, max_score=2.0),
     ]
     result = tally(receipts, TRUSTED, "ada", POINTS)
     assert result.score == 2.5
-    assert result.best["g01-sixteen"].attempt == 2
+    assert result.best["g01-1"].attempt == 2
     assert [place for place, _ in result.refused] == [2]
 
 
