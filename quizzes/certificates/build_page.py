@@ -101,7 +101,7 @@ def assemble(
     )
     style = source("style.css")
     policy = (
-        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src {images}; "
+        f"default-src 'none'; script-src {source_hash(script)}; style-src {source_hash(style)}; img-src {images}; "
         "base-uri 'none'; form-action 'none'; connect-src 'none'"
     )
     keys = "".join(f"<li><code>{escape(key.did)}</code></li>" for key in trusted.ring.keys)
@@ -129,6 +129,11 @@ def source(name: str) -> str:
     return resources.files(__package__).joinpath("verify_page", name).read_text("utf-8")
 
 
+def source_hash(content: str) -> str:
+    """How a policy names the script or style `content`."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+
 def _text(data: bytes | None, what: str) -> str | None:
     if data is None:
         return None
@@ -142,7 +147,3 @@ def _text(data: bytes | None, what: str) -> str | None:
 def _literal(value: object) -> str:
     # Escaped so that no text ends the script element or opens a comment in it.
     return json.dumps(value, ensure_ascii=True, sort_keys=True).replace("<", "\\u003c")
-
-
-def _hash(content: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

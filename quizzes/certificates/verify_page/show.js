@@ -52,6 +52,7 @@ function show(result, source) {
   for (const note of result.notes) element("p", note, place);
   element("p", words.advice, place);
   element("p", source, place, { className: "quiet" });
+  place.scrollIntoView({ block: "nearest" }); // on a phone it would lie below the field
   if (!result.secured || NOT_FACTS.includes(result.verdict)) return;
   if (result.verdict !== "valid") element("p", `${words.heading}. What stands in it, not to be taken for fact:`, place);
   const list = element("dl", "", place);
