@@ -7,7 +7,6 @@ function said(secured) {
   return {
     proves: `${trust.issuer.name || issuer.id} signed on ${validFrom.slice(0, 10)} that ${learnerOf(secured)} reached ` +
       `${result[0].value} of the points in “${achievement.name}”, and not a byte of that was changed since.${listed}`,
-    assessed: `${evidence[0].narrative} Asked for: ${achievement.criteria.narrative}`,
     limits: evidence[0].description,
   };
 }
