@@ -97,6 +97,8 @@ def _filled(node: Any, chosen: dict[str, Any], locale: str, key: str) -> Any:
     if isinstance(node, dict):
         if key == "variants":
             return node
+        if key == "figure":
+            return {name: _filled(value, chosen, locale, "plain") for name, value in node.items()}
         found = {name: _filled(value, chosen, locale, name) for name, value in node.items()}
         if node.get("formula") is not None:
             found["names"] = chosen | node["names"]
