@@ -51,7 +51,7 @@ def roofline(given: Mapping[str, Any], locale: str) -> Picture:
 
 
 class Ways(Strict):
-    """`ways`: each one row a tier. `letters`: rows are called A, B, C, …, not by what they are."""
+    """`ways`: each one row a tier. `letters`: rows are called P, Q, R, …, not by what they are."""
 
     ways: Annotated[tuple[Way, ...], Field(min_length=1, max_length=6)]
     letters: bool = False
@@ -64,7 +64,7 @@ def bytes_per_parameter(given: Mapping[str, Any], locale: str) -> Picture:
     bars = []
     for place, way in enumerate(ways.ways):
         tiers = way.by_tier()
-        named = chr(ord("A") + place) if ways.letters else _way(way)
+        named = chr(ord("P") + place) if ways.letters else _way(way)
         for tier, kinds in tiers.items():
             where = {"RAM": _("in RAM"), "disk": _("on disk")}[tier]
             parts = {name: kinds[kind] for kind, name in names.items() if kind in kinds}

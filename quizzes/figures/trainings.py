@@ -59,7 +59,7 @@ class Way(Strict):
 
 class Moments(Strict):
     """torch's AdamW on `parameters` million parameters: what memory holds as `steps` steps go by; `limit` in GB is drawn as a
-    line. With `letters`, kinds are called A, B, C, … in the order in which they come."""
+    line. With `letters`, kinds are called P, Q, R, … in the order in which they come."""
 
     parameters: Annotated[int, Field(ge=1, le=100_000)]
     dtype: Literal["float32", "bfloat16", "float16"] = "bfloat16"
@@ -91,12 +91,12 @@ class Moments(Strict):
         kinds = dict.fromkeys(kind for _step, _what, held in self.columns() for kind in held)
         if not self.letters:
             return {kind: kind_name(kind) for kind in kinds}
-        return {kind: chr(ord("A") + place) for place, kind in enumerate(kinds)}
+        return {kind: chr(ord("P") + place) for place, kind in enumerate(kinds)}
 
 
 def _grouped(kinds: dict[str, int], divisor: int = 1, more: dict[str, int] | None = None) -> dict[str, int]:
     found: dict[str, int] = {}
     for kind, nbytes in [*kinds.items(), *(more or {}).items()]:
-        if kind in KINDS:
+        if kind in KINDS and nbytes:
             found[KINDS[kind]] = found.get(KINDS[kind], 0) + nbytes
     return found if divisor == 1 else {kind: nbytes / divisor for kind, nbytes in found.items()}  # type: ignore[misc]
