@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from quizzes.formula import FormulaError, exact
+from quizzes.lint_figures import check_figure
 from quizzes.question import KEYS, Bank, Question, misconceptions
 
 _ALL = re.compile(r"\b(all|both|none|neither|any) of (the above|them|these|those)\b|\ball the above\b", re.I)
@@ -59,7 +60,7 @@ def check_question(question: Question) -> list[str]:
     public = json.dumps(question.public(), ensure_ascii=False, default=str)
     hidden = [text for text in secrets(question) if len(text) > 30 and text in public]
     found += [f"{text[:60]!r} belongs to the key and is public" for text in hidden]
-    return found
+    return found + check_figure(question, secrets(question))
 
 
 def _too_wide(values: Iterable[int | float | str]) -> str:

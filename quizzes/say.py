@@ -34,6 +34,11 @@ def pseudo(text: str) -> str:
     return "⟦" + "".join(part if part.startswith("{") else part.translate(_ACCENTS) for part in parts) + "⟧"
 
 
+def spoken() -> str:
+    """The language of this context."""
+    return _language.get()
+
+
 @contextmanager
 def language(name: str) -> Iterator[None]:
     """Speak `name` ("en", "fr", "ko", "fr-CA", "xx") within a `with` block, in this thread or task only."""
