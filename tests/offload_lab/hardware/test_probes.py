@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from offload_lab.engine_bytes import engine_bytes
+from offload_lab.hardware import Figure
 from offload_lab.models import ModelSpec
 from offload_lab.policy import OffloadPolicy
 from offload_lab.probes import accelerator as link
-from offload_lab.hardware import Figure
 from offload_lab.probes import matrix, timing
 from offload_lab.probes import update as probed
 from offload_lab.probes.update import update_bandwidth
