@@ -238,8 +238,8 @@ def _items(elements: list[int], resident: int) -> tuple[Item, ...]:
 
 FAMILY = (
     "3 to 14 partitions, all of 1, 2 or 4 million elements, or each of an eighth of that and more; where some of the shown "
-    "case stay in RAM, up to a third of them; 2 to 8 buffers; a disk that reads at 0.32 to 10 GB/s and writes at 0.3 to 1.5 times "
-    "that, in half or full duplex; memory of 1 to 100 GB/s; gradients, where they come one by one, 1 to 100 ms apart"
+    "case stay in RAM, up to a third of them; 2 to 8 buffers; a disk that reads at 0.32 to 10 GB/s and writes at 0.3 to 1.5 "
+    "times that, in half or full duplex; memory of 1 to 100 GB/s; gradients, where they come one by one, 1 to 100 ms apart"
 )
 """What hidden cases are drawn from."""
 
