@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from quizzes.figures.picture import FigureError, Picture
 from quizzes.figures.sources import SOURCES
-from quizzes.say import spoken
+from quizzes.say import _, spoken
 
 if TYPE_CHECKING:
     from quizzes.question import Question
@@ -21,7 +21,10 @@ def picture(question: Question, locale: str = "en") -> Picture | None:
     """The figure of a drawn question; None where it has none. Raises FigureError for one that cannot be drawn."""
     if question.figure is None:
         return None
-    return figure(question.figure.source, question.figure.parameters(), locale)
+    try:
+        return figure(question.figure.source, question.figure.parameters(), locale)
+    except FigureError as error:
+        raise FigureError(_("question {id}, figure: {error}").format(id=question.id, error=error)) from None
 
 
 def figure(source: str, parameters: Mapping[str, Any], locale: str = "en") -> Picture:
