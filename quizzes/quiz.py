@@ -246,7 +246,8 @@ class Quiz:
                 parts.append(f"   You answered {spoken(self.recorded(question.name))}. {self._verdict(question).message}")
         return "\n".join(parts)
 
-    def _asked(self, question: Question) -> str:
+    @staticmethod
+    def _asked(question: Question) -> str:
         lines = [f"{question.name}. {question.prompt}"]
         lines += [f"   {choice.id}) {choice.text}" for choice in question.choices]
         lines += [f"   {step.id}) {step.text}" for step in question.shown_steps()]
