@@ -212,8 +212,8 @@ class Desk:
         self._look_at_clock(reply)
         known, last = reply["nonce"] in self.sheet.replies, self.sheet.last.get(reply["question"])
         self.sheet.judged(reply)
-        if known and last is not None:
-            self.sheet.last[reply["question"]] = last  # what was said since, stays said last
+        if last is not None and (known or last in self.sheet.unsent):
+            self.sheet.last[reply["question"]] = last  # what was said or given since, stays the last
         return True
 
     def _look_at_clock(self, reply: dict[str, Any]) -> None:

@@ -107,7 +107,7 @@ class Sender:
                 return
             try:
                 reply = client.send(entry["lesson"], entry["content"])
-            except Unreached:
+            except (Unreached, Unknown):
                 self._desk.unreached(entry)
                 raise
             except Refused as error:

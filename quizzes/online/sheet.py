@@ -61,6 +61,7 @@ class Sheet:
         entry = self.unsent.pop(nonce, None)
         if entry is not None:
             self.refused[nonce] = entry | {"code": code, "why": why}
+            self.last[entry["question"]] = nonce
 
     def of(self, question: str) -> list[dict[str, Any]]:
         """Its replies, by attempt."""

@@ -62,9 +62,8 @@ def _judged(reply: dict[str, Any], question: Asked) -> Told:
     if score < full:
         again = again or [str(reply.get("reread") or "")]
         lines += [_("Read again: {heading}.").format(heading=heading) for heading in dict.fromkeys(again) if heading]
-    if question.attempt > reply["attempt"] and question.attempts_left:
-        if reply.get("variant", "") != question.variant:
-            lines.append(_("The numbers are new: this is attempt {attempt}.").format(attempt=question.attempt))
+    if question.attempt > reply["attempt"] and question.attempts_left and reply.get("variant", "") != question.variant:
+        lines.append(_("The numbers are new: this is attempt {attempt}.").format(attempt=question.attempt))
     return Told(head, tuple(lines))
 
 
