@@ -84,10 +84,13 @@ class OnlineCard(Card):
         self.button.tooltip = _("Send your answer to {name}; it is judged and counts").format(name=question.name)
         self.place = widgets.HTML()
         # Without the question how sure one is, which the service does not ask.
-        above = self.box.children[: self.box.children.index(self.sure)]
-        self.sure.close()
+        every = self.box.children
+        above = every[: every.index(self.sure)]
+        (row,) = (one for one in every if self.button in getattr(one, "children", ()))
         self.asked = widgets.VBox(above)
         self.box.children = [self.asked, self.place, self.button, self.verdict]
+        row.children = ()
+        _close(self.sure, row)
         self._listen()
 
     def _listen(self) -> None:
@@ -112,9 +115,10 @@ class OnlineCard(Card):
             fresh = type(self)(self._quiz, question)
             for control in fresh.controls:
                 control.unobserve(fresh._typed, "value")
+            old = self.asked.children
             self.controls, self.asked.children = fresh.controls, fresh.asked.children
-            for unused in (fresh.asked, fresh.place, fresh.button, fresh.verdict, fresh.box):
-                unused.close()
+            fresh.asked.children = ()
+            _close(*old, fresh.box)
             self._listen()
         self.place.value = f"<p>{escape(place(question))}</p>"
         self.button.disabled = question.settled
@@ -140,3 +144,13 @@ class OnlineCard(Card):
         role = "alert" if fresh and (told.settled or told.lines) else "note"
         said = f"<strong>{escape(self._question.name)}: {escape(told.head)}.</strong><br>{lines}"
         self.verdict.value = f'<div class="offload-verdict" role="{role}">{said}</div>'
+
+
+def _close(*unused: widgets.Widget) -> None:
+    """Close widgets that are shown no more, with their layouts and all that is in them: none is left behind in the page."""
+    for widget in unused:
+        _close(*getattr(widget, "children", ()))
+        for part in (getattr(widget, "layout", None), getattr(widget, "style", None)):
+            if part is not None:
+                part.close()
+        widget.close()

@@ -75,7 +75,7 @@ class Desk:
                 "run": self.sheet.run,
             }
             self.sheet.wait(entry)
-        self._kept({question.name})
+            self._kept({question.name})
         return ""
 
     def draft(self, name: str, answer: Any) -> None:
@@ -146,7 +146,7 @@ class Desk:
             self.loaded, self.trouble = True, ""
             self._renewing.clear()
             new = {question.name for question in self.questions if question != before.get(question.name)}
-        self._kept(new | set(before))
+            self._kept(new | set(before))
 
     def next(self) -> dict[str, Any] | None:
         with self.lock:
@@ -179,13 +179,13 @@ class Desk:
                 # Asked back: nothing is recorded, and the same box is to be filled in again.
                 why = str(reply.get("message") or _("The service did not understand it."))
                 self.sheet.not_counted(content["nonce"], "asked", why)
-        self._kept({content["question"]})
+            self._kept({content["question"]})
         return judged
 
     def refused(self, entry: dict[str, Any], error: Refused) -> None:
         with self.lock:
             self.sheet.not_counted(entry["content"]["nonce"], error.code, str(error))
-        self._kept({entry["content"]["question"]})
+            self._kept({entry["content"]["question"]})
 
     def away(self, why: str) -> None:
         with self.lock:
@@ -194,9 +194,9 @@ class Desk:
             same = why == self.trouble
             self.trouble = why
             waiting = {entry["question"] for entry in self.sheet.unsent.values()}
+            if not same:
+                self._watch(waiting)
             self._changed.notify_all()
-        if not same:
-            self._watch(waiting)
 
     # --- keeping --------------------------------------------------------------------------------------------------
 
@@ -269,10 +269,10 @@ class Desk:
                 self.sheet = joined
 
     def _kept(self, names: set[str]) -> None:
-        with self.lock:
-            self._write()
-            self._changed.notify_all()
+        """Called with the lock held: whoever waits for a change finds it written and shown."""
+        self._write()
         self._watch(names)
+        self._changed.notify_all()
 
     def _write(self) -> None:
         if not self.sheet.run:
