@@ -247,7 +247,8 @@ class Quiz:
                 parts.append(f"   You answered {spoken(self.recorded(question.name))}. {self._verdict(question).message}")
         return "\n".join(parts)
 
-    def _asked(self, question: Question) -> str:
+    @staticmethod
+    def _asked(question: Question) -> str:
         lines = [f"{question.name}. {question.prompt}"]
         drawn = picture(question, self.locale)
         lines += [f"   {line}".rstrip() for line in drawn.text().split("\n")] if drawn is not None else []
