@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from quizzes.interchange import forms, gift_read, gift_write
+from quizzes.interchange import forms, gift_read, gift_write, moodle_read, moodle_write, safe_xml
 from quizzes.interchange.draft import Draft, Names, finish
 from quizzes.interchange.edition import edition
 from quizzes.interchange.files import MOST_QUESTIONS, InterchangeError, decoded
@@ -37,12 +37,16 @@ def export(banks: Iterable[Bank], form: str) -> tuple[bytes, Report]:
     ]
     if form == "gift":
         return gift_write.write(editions, report).encode("utf-8"), report
+    if form == "moodle":
+        return moodle_write.write(editions, report), report
     raise InterchangeError(_("{format} is no format that is written").format(format=form))
 
 
 def detect(data: bytes) -> str:
-    """The format of a file by what is in it."""
-    return "gift"
+    """The format of a file by what is in it: an archive is a package, what begins with "<" is XML, the rest is GIFT."""
+    if data.startswith(b"PK\x03\x04"):
+        return "qti22"
+    return "moodle" if data.lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n\0").startswith(b"<") else "gift"
 
 
 def read(data: bytes, name: str, form: str | None = None, lesson: str = "99", title: str = "") -> Imported:
@@ -68,7 +72,12 @@ def read(data: bytes, name: str, form: str | None = None, lesson: str = "99", ti
 
 
 def _drafts(data: bytes, name: str, form: str, report: Report) -> Iterator[Draft]:
-    return gift_read.read_gift(decoded(data, name))
+    if form == "gift":
+        return gift_read.read_gift(decoded(data, name))
+    root = safe_xml.parse(data, name)
+    for line in safe_xml.includes(root):
+        report.add("", "xi:include", _("line {line}: what it asks for was not fetched").format(line=line), "lost")
+    return moodle_read.read_moodle(root)
 
 
 def checked(bank: Bank) -> str:

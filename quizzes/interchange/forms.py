@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 
+from quizzes.interchange.decimals import listed
 from quizzes.interchange.notes import Form
 from quizzes.interchange.report import Report
 from quizzes.interchange.texts import clean, one_space
@@ -48,6 +50,29 @@ def tell(question: Question, form: Form, report: Report) -> None:
         report.add(question.id, "scoring", _("choosing everything earns nothing here only"), "lost")
     if question.kind == "match" and form.name != "qti":
         report.add(question.id, "scoring", _("a wrong pair takes points away here only"), "lost")
+
+
+def unsayable(question: Question, form: Form, report: Report) -> bool:
+    """Whether `question` can't be written in this format at all; `report` says why."""
+    if question.kind == "text" and not any(form.sayable(text) for text in question.accepted):
+        report.add(question.id, "accepted", _('every accepted answer holds "->", which GIFT takes for a pair'), "skipped")
+        return True
+    if question.kind == "match" and not all(form.normal(pair.left) for pair in question.pairs):
+        report.add(question.id, "pairs.left", _("a left side without text is no question to others"), "skipped")
+        return True
+    return False
+
+
+def tell_weights(question: Question, report: Report) -> None:
+    """Say in `report` which shares of the points Moodle has no weight for."""
+    right = sum(choice.correct for choice in question.choices)
+    if question.kind == "several" and not listed(Fraction(1, right)):
+        said = _("1/{right} is no weight that Moodle knows; the nearest was written").format(right=right)
+        report.add(question.id, "scoring", said, "changed")
+    for choice in question.choices:
+        if not listed(Fraction(str(choice.credit))):
+            said = _("{share} is no weight that Moodle knows; the nearest was written").format(share=choice.credit)
+            report.add(question.id, "choices.credit", said, "changed")
 
 
 def _always(said: str) -> Callable[[], str]:

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterable
 from fractions import Fraction
 
-from quizzes.interchange.decimals import decimal, listed, weight
-from quizzes.interchange.forms import GIFT, tell
+from quizzes.interchange.decimals import decimal, weight
+from quizzes.interchange.forms import GIFT, tell, tell_weights, unsayable
 from quizzes.interchange.notes import margin, note, to_line
 from quizzes.interchange.report import Report
 from quizzes.interchange.texts import clean, starred
@@ -44,8 +44,7 @@ def _guarded(text: str) -> str:
 
 
 def _question(question: Question, lesson: str, report: Report) -> str:
-    if question.kind == "text" and not any(GIFT.sayable(text) for text in question.accepted):
-        report.add(question.id, "accepted", _('every accepted answer holds "->", which GIFT takes for a pair'), "skipped")
+    if unsayable(question, GIFT, report):
         return ""
     tell(question, GIFT, report)
     tags = [f"lesson-{lesson}", f"level-{question.level}", *question.misconceptions]
@@ -63,22 +62,16 @@ def _question(question: Question, lesson: str, report: Report) -> str:
 
 def _choices(question: Question, report: Report) -> list[str]:
     right = sum(choice.correct for choice in question.choices)
-    lines = []
+    tell_weights(question, report)
+    lines: list[str] = []
     for choice in question.choices:
         if question.kind == "several":
-            share = Fraction(1 if choice.correct else -1, right)
-            if not listed(share):
-                said = _("1/{right} is no weight that Moodle knows; the nearest was written").format(right=right)
-                report.add(question.id, "scoring", said, "changed")
-            sign = f"~%{weight(share)}%"
+            sign = f"~%{weight(Fraction(1 if choice.correct else -1, right))}%"
         elif choice.correct:
-            sign = "="
+            # Without any "~" they would be short answers.
+            sign = "=" if not lines or right < len(question.choices) else "~%100%"
         else:
-            share = Fraction(str(choice.credit))
-            if not listed(share):
-                said = _("{share} is no weight that Moodle knows; the nearest was written").format(share=choice.credit)
-                report.add(question.id, "choices.credit", said, "changed")
-            sign = f"~%{weight(share)}%" if choice.credit else "~"
+            sign = f"~%{weight(Fraction(str(choice.credit)))}%" if choice.credit else "~"
         lines.append(f"{sign}{_guarded(choice.text)}#{_guarded(choice.explanation)}")
     return lines
 
@@ -101,7 +94,7 @@ def _text(question: Question, report: Report) -> list[str]:
         if GIFT.sayable(wrong.text):
             lines.append(f"=%0%{_guarded(starred(wrong.text))}#{_arrowless(wrong.explanation)}")
         else:
-            report.add(question.id, "wrong", _('GIFT takes an answer with "->" for a pair'), "lost")
+            report.add(question.id, "wrong", _('GIFT takes an answer with "->" for a pair'), "ours")
     return lines
 
 

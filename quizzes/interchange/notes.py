@@ -16,7 +16,7 @@ from typing import Any
 
 from quizzes.formula import FormulaError, exact
 from quizzes.interchange.decimals import decimal, weight
-from quizzes.interchange.texts import clean
+from quizzes.interchange.texts import clean, one_space
 from quizzes.parts import Right
 from quizzes.question import Question
 
@@ -40,7 +40,7 @@ _LONGEST = 200_000
 @dataclass(frozen=True)
 class Form:
     """What a format holds: the fields that it carries itself ("points", "choices.id"), what is read of a text that was
-    written, and whether a short answer can be written at all."""
+    written, and whether that is sure: a short answer of which it is not can't be written at all."""
 
     name: str
     carried: frozenset[str]
@@ -59,11 +59,13 @@ class Form:
 def note(question: Question, form: Form) -> dict[str, Any]:
     """What a file of this format needs beside its own words to give `question`, an edition, back."""
     whole = question.model_dump(exclude_defaults=True)
-    found: dict[str, Any] = {name: whole[name] for name in _LOOSE if name in whole and not form.carries(name)}
+    # A format that knows units does not know all of ours.
+    loose = [name for name in _LOOSE if name in whole and (name == "unit" or not form.carries(name))]
+    found: dict[str, Any] = {name: whole[name] for name in loose}
     if question.kind == "plot":
         found["kind"] = "plot"
     for name in _TEXTS:
-        if whole.get(name) and (form.normal(whole[name]) != whole[name] or not form.carries(f"{question.kind}.{name}")):
+        if whole.get(name) and not (_says(form, name, whole[name]) and form.carries(f"{question.kind}.{name}")):
             found[name] = whole[name]
     if any(form.normal(text) != text or not form.sayable(text) for text in question.accepted):
         found["accepted"] = list(question.accepted)
@@ -93,11 +95,11 @@ def _says(form: Form, field: str, value: Any) -> bool:
         return exact(decimal(exact(value))) == exact(value)
     if field == "credit":
         return form.carries("credit exactly") or Fraction(weight(exact(value))) == 100 * exact(value)
-    return not isinstance(value, str) or form.normal(value) == value
+    return not isinstance(value, str) or (form.normal(value) == value and form.sayable(value))
 
 
 def _digest(form: Form, part: dict[str, Any], keys: tuple[str, ...]) -> str:
-    texts = [decimal(exact(part[key])) if key == "value" else form.normal(part[key]) for key in keys]
+    texts = [decimal(exact(part[key])) if key == "value" else one_space(form.normal(part[key])) for key in keys]
     return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()[:8]
 
 
@@ -157,7 +159,7 @@ def with_note(data: dict[str, Any], content: dict[str, Any], form: Form) -> dict
     for name in _TEXTS:
         told = content.get(name)
         absent = name not in found and not form.carries(f"{found['kind']}.{name}")
-        if isinstance(told, str) and (absent or form.normal(told) == found.get(name, "")):
+        if isinstance(told, str) and (absent or _same(form, name, told, found.get(name, ""))):
             found[name] = told
     told = content.get("accepted")
     if "accepted" in found and isinstance(told, list):
@@ -166,7 +168,9 @@ def with_note(data: dict[str, Any], content: dict[str, Any], form: Form) -> dict
             found["accepted"] = told
     _right(found, content.get("right"))
     for name, keys in _KEYS.items():
-        _join(found.get(name) or [], content.get(name), form, keys)
+        left = _join(found.get(name) or [], content.get(name), form, keys)
+        if name == "wrong" and found["kind"] == "text":
+            found[name] += [entry for entry in left if not form.sayable(entry["text"])]
     if found["kind"] == "order" and isinstance(content.get("mistakes"), list):
         found["mistakes"] = content["mistakes"]
     return found
@@ -188,7 +192,7 @@ def _right(found: dict[str, Any], told: Any) -> None:
         part |= {name: mine[name] for name in ("value", "tolerance", "absolute") if name in mine}
 
 
-def _join(parts: list[dict[str, Any]], told: Any, form: Form, keys: tuple[str, ...]) -> None:
+def _join(parts: list[dict[str, Any]], told: Any, form: Form, keys: tuple[str, ...]) -> list[dict[str, Any]]:
     left = _notes(told)
     for part in parts:
         of = _digest(form, part, keys)
@@ -199,6 +203,7 @@ def _join(parts: list[dict[str, Any]], told: Any, form: Form, keys: tuple[str, .
         for name, value in mine.items():
             if name not in ("of", "correct") and (name not in part or _same(form, name, value, part[name])):
                 part[name] = value
+    return [{name: value for name, value in entry.items() if name != "of"} for entry in left if "text" in entry]
 
 
 def _same(form: Form, name: str, one: Any, other: Any) -> bool:
@@ -209,4 +214,4 @@ def _same(form: Form, name: str, one: Any, other: Any) -> bool:
             return weight(exact(one)) == weight(exact(other))
     except FormulaError:
         return False
-    return isinstance(one, str) and form.normal(one) == other
+    return isinstance(one, str) and isinstance(other, str) and one_space(form.normal(one)) == one_space(other)

@@ -8,7 +8,8 @@ from html.parser import HTMLParser
 
 from quizzes.say import _
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+_LINE_END = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_CONTROL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 _HIDDEN = frozenset({"script", "style", "template", "noscript", "iframe", "object", "svg", "head", "title", "textarea"})
 _BLOCKS = """
 address article blockquote dd div dl dt figure footer form h1 h2 h3 h4 h5 h6 header hr li main ol p pre section table tr ul
@@ -24,8 +25,8 @@ _HIDDEN_BLOCK = re.compile(r"<(script|style|template|noscript|iframe|object|svg)
 
 
 def clean(text: str) -> str:
-    """Without control characters and halves of surrogate pairs; lines end in \\n; no space before an end of the text."""
-    return _CONTROL.sub("", text.replace("\r\n", "\n").replace("\r", "\n")).strip()
+    """Without control characters and halves of surrogate pairs; every kind of line end is \\n; no space at either end."""
+    return _CONTROL.sub("", _LINE_END.sub("\n", text)).strip()
 
 
 def from_html(text: str) -> tuple[str, list[str]]:

@@ -106,7 +106,9 @@ def _order(draw):
 def _match(draw):
     pairs = draw(parts("explanation", least=2, most=4, misconception=ideas))
     lefts = draw(st.lists(texts, min_size=len(pairs), max_size=len(pairs), unique_by=formats.forms.QTI.normal))
-    pool = draw(st.lists(texts, min_size=2, max_size=5, unique_by=formats.forms.QTI.normal))
+    # Other line ends become \n, which would change the order, and so the numbers, of the options.
+    one_line = texts.map(lambda text: " ".join(text.split()) or "-")
+    pool = draw(st.lists(one_line, min_size=2, max_size=5, unique_by=formats.forms.QTI.normal))
     for place, (pair, left) in enumerate(zip(pairs, lefts, strict=True)):
         pair |= {"left": left, "right": pool[0] if not place else draw(st.sampled_from(pool[:3]))}
     used = {pair["right"] for pair in pairs}
