@@ -43,6 +43,8 @@ class Draft:
 
 def slug(text: str) -> str:
     """An id of this bank out of any name; "" where nothing of it can stay."""
+    if re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,59}", text):
+        return text
     return re.sub(r"[^a-z0-9_-]+", "-", text.lower()).strip("-_")[:50].strip("-_")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,16 +10,21 @@ from typing import Any
 
 import yaml
 
-from quizzes.interchange import forms, gift_read, gift_write, moodle_read, moodle_write, safe_xml
+from quizzes.interchange import forms, gift_read, gift_write, moodle_read, moodle_write, qti_package, safe_xml
 from quizzes.interchange.draft import Draft, Names, finish
 from quizzes.interchange.edition import edition
 from quizzes.interchange.files import MOST_QUESTIONS, InterchangeError, decoded
+from quizzes.interchange.qti_names import QTI3, QTI22, is_item
+from quizzes.interchange.qti_read import read_item
 from quizzes.interchange.report import Report
+from quizzes.interchange.texts import clean
 from quizzes.question import Bank, Question
 from quizzes.say import _
 
 ENDINGS = {"gift": ".gift", "moodle": ".xml", "qti22": ".zip", "qti3": ".zip"}
 FORMS = {"gift": forms.GIFT, "moodle": forms.MOODLE, "qti22": forms.QTI, "qti3": forms.QTI}
+
+_XML = re.compile(rb"<(?:\?xml|!|quiz\b|manifest\b|assessmentItem\b|qti-)")
 
 
 @dataclass
@@ -39,45 +45,63 @@ def export(banks: Iterable[Bank], form: str) -> tuple[bytes, Report]:
         return gift_write.write(editions, report).encode("utf-8"), report
     if form == "moodle":
         return moodle_write.write(editions, report), report
-    raise InterchangeError(_("{format} is no format that is written").format(format=form))
+    edition_ = {"qti22": QTI22, "qti3": QTI3}[form]
+    return qti_package.write(editions, edition_, report), report
 
 
 def detect(data: bytes) -> str:
-    """The format of a file by what is in it: an archive is a package, what begins with "<" is XML, the rest is GIFT."""
-    if data.startswith(b"PK\x03\x04"):
-        return "qti22"
-    return "moodle" if data.lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n\0").startswith(b"<") else "gift"
+    """What a file is by how it begins: "zip", "xml" or "gift"."""
+    if data.startswith(b"PK"):
+        return "zip"
+    start = data[:4000].replace(b"\0", b"").lstrip(b"\xef\xbb\xbf\xff\xfe \t\r\n")
+    # GIFT may begin with a tag of HTML, but has braces then.
+    return "xml" if _XML.match(start) or (start.startswith(b"<") and b"{" not in data) else "gift"
 
 
 def read(data: bytes, name: str, form: str | None = None, lesson: str = "99", title: str = "") -> Imported:
     """The questions of a file called `name`. A question that can't be taken over is in the report and does not touch the
     others. Raises InterchangeError for a file of which nothing can be read."""
-    form = form or detect(data)
-    report = Report(form)
-    drafts = _drafts(data, name, form, report)
+    report = Report()
+    report.format, drafts = _opened(data, name, form, report)
     names, found = Names(lesson), []
     for count, draft in enumerate(drafts, 1):
         if count > MOST_QUESTIONS:
             said = _("{name} holds more than {most:,} questions; split it into smaller files")
             raise InterchangeError(said.format(name=name, most=MOST_QUESTIONS))
-        question = finish(draft, FORMS[form], names, report)
+        question = finish(draft, FORMS[report.format], names, report)
         if question is not None:
             found.append(question)
     report.questions = len(found)
     if not found and not report.skipped():
         said = _("{name}: no question was found; it was read as {format}, --format names another")
-        raise InterchangeError(said.format(name=name, format=form))
-    bank = Bank(lesson=lesson, title=title or Path(name).stem or name, questions=tuple(found)) if found else None
+        raise InterchangeError(said.format(name=name, format=report.format))
+    bank = Bank(lesson=lesson, title=title or clean(Path(name).stem) or "-", questions=tuple(found)) if found else None
     return Imported(bank, report)
 
 
-def _drafts(data: bytes, name: str, form: str, report: Report) -> Iterator[Draft]:
-    if form == "gift":
-        return gift_read.read_gift(decoded(data, name))
-    root = safe_xml.parse(data, name)
-    for line in safe_xml.includes(root):
-        report.add("", "xi:include", _("line {line}: what it asks for was not fetched").format(line=line), "lost")
-    return moodle_read.read_moodle(root)
+def _opened(data: bytes, name: str, form: str | None, report: Report) -> tuple[str, Iterator[Draft]]:
+    """The format and the questions of a file. Raises InterchangeError where it is of another format than `form` asks for."""
+    kind = "gift" if form == "gift" else detect(data)
+    if kind == "gift":
+        if form not in (None, "gift"):
+            raise InterchangeError(_("{name}: this is no file of {format}; leave --format out").format(name=name, format=form))
+        return "gift", gift_read.read_gift(decoded(data, name))
+    if kind == "zip":
+        found: tuple[str, Iterator[Draft]] = "qti3", qti_package.read(data, name, report)
+    else:
+        root = safe_xml.parse(data, name)
+        for line in safe_xml.includes(root):
+            report.add("", "xi:include", _("line {line}: what it asks for was not fetched").format(line=line), "lost")
+        if is_item(root):
+            found = "qti3", iter([read_item(root, _("line {line}").format(line=root.line))])
+        elif safe_xml.local(root) == "quiz":
+            found = "moodle", moodle_read.read_moodle(root)
+        else:
+            said = _("{name}: <{root}> is neither Moodle XML (<quiz>) nor an item of QTI 2 or 3; export it as one of these")
+            raise InterchangeError(said.format(name=name, root=safe_xml.local(root)[:60]))
+    if form is not None and FORMS[form] is not FORMS[found[0]]:
+        raise InterchangeError(_("{name}: this is no file of {format}; leave --format out").format(name=name, format=form))
+    return (form or found[0]), found[1]
 
 
 def checked(bank: Bank) -> str:

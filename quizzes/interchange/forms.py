@@ -26,7 +26,6 @@ QTI = Form(
     frozenset(
         _EXPLAINED
         | {"choices.id", "choices.credit", "credit exactly", "choices.stays_last", "steps.id", "pairs.id", "extra.id"}
-        | {"pairs.explanation"}
     ),
     normal=lambda text: one_space(clean(text)),
 )

@@ -12,7 +12,7 @@ from quizzes.interchange import formats
 from quizzes.interchange.edition import edition
 from quizzes.question import BANK, KEYS, every
 
-FORMATS = ["gift", "moodle"]
+FORMATS = list(formats.FORMS)
 often = settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
 
 
