@@ -12,6 +12,7 @@ from quizzes.certificates.cli import app as certificate_app
 from quizzes.certificates.cli_registry import keygen
 from quizzes.cli_analyse import register as register_analyse
 from quizzes.cli_exercises import app as exercises_app
+from quizzes.cli_interchange import register as register_interchange
 from quizzes.cli_lint import register as register_lint
 from quizzes.cli_progress import app as progress_app
 from quizzes.cli_serve import register as register_serve
@@ -23,6 +24,7 @@ app.add_typer(progress_app, name="progress")
 app.command()(keygen)
 register_lint(app)
 register_analyse(app)
+register_interchange(app)
 register_serve(app)
 
 Course = Annotated[Path, typer.Option(help="The course folder: source, release, submitted, gradebook.db.")]

@@ -20,6 +20,8 @@ from quizzes.values import Strict, Value
 
 BANK = Path(__file__).parent / "bank"
 KEYS = Path(__file__).parent / "keys"
+UNNAMED = "imported-unnamed"
+"""The misconception of an imported wrong answer: files of other programs name none."""
 Unit = Literal["bytes", "seconds", "bytes_per_second", "percent", "count", "dollars", "ratio"]
 
 
