@@ -64,17 +64,23 @@ def clean_submission(course: Path, paper: Paper, student: str, learner: str, fol
     """Write the notebook that is graded for `student`, whom the service calls `learner`. Raises OSError naming the path."""
     path, notes = notebook_in(folder, paper.name)
     found = Read() if path is None else read(path, paper.bank.questions)
-    conflicts = {name: values for name, values in found.conflicts.items()}
+    conflicts = dict(found.conflicts)
     notes += found.notes
     receipts = Judged()
+    told = _("no answer to {names}")
     if trust is not None:
         receipts = judged(folder, path, trust, learner, paper.points, paper.versions)
-        notes = [note for note in notes if path is not None or not receipts.best] + list(receipts.notes)
+        notes += receipts.notes
         notes += _beside(paper, found, receipts, trust)
+        told = _("neither a receipt that counts nor an answer for {names}")
         conflicts = {name: values for name, values in conflicts.items() if _is_typed(paper.bank[name], receipts, trust)}
     elif count := count_receipts(folder, path):
-        told = _("{count} receipts of the judging service are in the submission and do not count without --issuer")
-        notes.append(told.format(count=count))
+        said = _("{count} receipts of the judging service are in the submission and do not count without --issuer")
+        notes.append(said.format(count=count))
+    given = {*found.answers, *found.conflicts, *(paper.plain[question].name for question in receipts.best)}
+    missing = sorted(question.name for question in paper.bank.questions if question.name not in given)
+    if missing and path is not None:
+        notes.append(told.format(names=", ".join(missing)))
     notebook = filled(paper.bank, found.answers, conflicts)
     notebook.metadata[KNOWN] = _known(paper, conflicts, receipts, trust)
     target = course / CLEANED / student / paper.name

@@ -10,6 +10,7 @@ nothing, however right the typed answer is: who was judged online could drop a b
 
 from __future__ import annotations
 
+import errno
 import re
 import stat
 from collections.abc import Mapping
@@ -24,8 +25,6 @@ from quizzes.printable import clean
 from quizzes.receipts import PREFIX, Claims, tally
 from quizzes.say import _
 
-FILE = "receipts.txt"
-"""Where the client of a notebook writes them, a receipt a line."""
 MOST = 500  # receipts of one submission that are looked at; checking one takes a tenth of a millisecond
 _MOST_FILES, _LARGEST_FILE, _MOST_NOTES = 50, 5_000_000, 8
 _RECEIPT = re.compile(rb"%s\.[^\s\"'\\,;<>()\[\]{}`]{0,9000}" % PREFIX.encode())
@@ -126,7 +125,7 @@ def _receipts_in(path: Path, notes: list[str]) -> list[str]:
     try:
         data = read_file(path, most)
     except OSError as error:
-        why = error.strerror or str(error)
+        why = _("it is a link") if error.errno == errno.ELOOP else error.strerror or str(error)
         notes.append(_("{file} was not read: {why}").format(file=clean(path.name, 100), why=clean(why, 200)))
         return []
     if data is None:

@@ -142,9 +142,6 @@ def read(path: Path, questions: tuple[Question, ...]) -> Read:
             "conflict: {name} is answered differently in different cells ({answers}); none counts until you decide by hand"
         )
         notes.append(told.format(name=name, answers=listed(values)))
-    missing = sorted(set(named) - set(given))
-    if missing:
-        notes.append(_("no answer to {names}").format(names=", ".join(missing)))
     return Read(answers, conflicts, notes)
 
 
