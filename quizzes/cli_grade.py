@@ -53,26 +53,37 @@ def grade(
     typed_too: Annotated[
         bool, typer.Option("--typed-too", help="With --issuer: where no receipt counts, judge the typed answer.")
     ] = False,
+    due: Annotated[
+        str | None,
+        typer.Option(help="When it is due, with a zone: `2026-12-24T23:59 Europe/Berlin`, `…+01:00`; `none` for never. Kept."),
+    ] = None,
+    late: Annotated[
+        str | None,
+        typer.Option(help="What being late costs: none, zero (all), or a share of the points, `10%/day`, `2%/hour`. Kept."),
+    ] = None,
 ) -> None:
     """Grade every submission, without running any of it. A bad one is named and does not stop the others."""
     from quizzes.nbgrader.course import CourseError
     from quizzes.nbgrader.course import grade as grade_course
+    from quizzes.nbgrader.due import DueError
     from quizzes.nbgrader.export import to_csv
     from quizzes.nbgrader.roster import RosterError
     from quizzes.question import BankError
 
     trust = _trust(issuer or [], attempts, typed_too)
     try:
-        grades = grade_course(course, lesson, students, db_url, trust)
+        grades = grade_course(course, lesson, students, db_url, trust, due, late)
         if csv is not None:
             csv.write_text(
                 to_csv((r.student, r.score, r.max_score, r.notes) for r in grades.results), encoding="utf-8", newline=""
             )
-    except (CourseError, BankError, RosterError, OSError) as error:
+    except (CourseError, BankError, DueError, RosterError, OSError) as error:
         raise stop(str(error)) from None
     if as_json:
         typer.echo(json.dumps(grades.to_json(), ensure_ascii=False))
     else:
+        for line in (*([grades.due.words] if grades.due.moment is not None else []), *grades.notes):
+            typer.echo(line)
         for result in grades.results:
             typer.echo(
                 _("{student}: {score:g} of {most:g}").format(student=result.student, score=result.score, most=result.max_score)

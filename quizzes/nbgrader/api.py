@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,8 @@ def url_of(course: Path, db_url: str | None = None) -> str:
     return db_url
 
 
-def api(course: Path, db_url: str | None = None, late: dict[str, Any] | None = None) -> NbGraderAPI:
-    """`late` configures AssignLatePenalties."""
+def api(course: Path, db_url: str | None = None, more: Mapping[str, Mapping[str, Any]] | None = None) -> NbGraderAPI:
+    """`more`: the name of a configurable class -> its traits."""
     # nbgrader calls `alembic` by its bare name; it lies beside the interpreter, also where no environment was activated.
     scripts = str(Path(sys.executable).parent)
     if scripts not in os.environ.get("PATH", "").split(os.pathsep):
@@ -49,6 +50,6 @@ def api(course: Path, db_url: str | None = None, late: dict[str, Any] | None = N
         AssignLatePenalties,
         CheckCellMetadata,
     ]
-    for name, value in (late or {}).items():
-        setattr(config.AssignLatePenalties, name, value)
+    for name, traits in (more or {}).items():
+        config[name].update(traits)
     return NbGraderAPI(CourseDirectory(config=config), config=config)

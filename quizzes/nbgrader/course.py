@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps import NbGraderAPI
-from sqlalchemy.exc import SAWarning
+from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
-from quizzes.nbgrader.api import COURSE_ID, api
+from quizzes.nbgrader.api import COURSE_ID, api, url_of
 from quizzes.nbgrader.cleaned import Cleaned, Paper, clean_submission
+from quizzes.nbgrader.due import Due, lateness
 from quizzes.nbgrader.edition import handed_out
+from quizzes.nbgrader.entering import enter, set_due, start_submission
 from quizzes.nbgrader.folder import Handed, handed_in
 from quizzes.nbgrader.judge import questions_of
 from quizzes.nbgrader.judged import Trust
+from quizzes.nbgrader.late import configured
 from quizzes.nbgrader.notebook import assignment_name, build, write
-from quizzes.nbgrader.roster import is_safe, read_roster
+from quizzes.nbgrader.roster import Listed, is_safe, read_class
 from quizzes.nbgrader.session import LockedError, one_gradebook, only_grader
 from quizzes.printable import clean
 from quizzes.question import Bank, graded, version
@@ -42,12 +46,19 @@ class Result:
     """By question name, answers in conflict, of which none counts by itself."""
     undecided: tuple[str, ...] = ()
     """Names of questions in conflict for which no mark was given by hand."""
+    late: float = 0.0
+    """Seconds after the due time of this student; 0 for on time."""
+    penalty: float = 0.0
+    """Points that this costs; `score` is after them."""
 
 
 @dataclass
 class Grades:
     assignment: str
     results: list[Result]
+    due: Due = field(default_factory=Due)
+    notes: list[str] = field(default_factory=list)
+    """On the batch as a whole."""
 
     def to_json(self) -> dict[str, Any]:
         """`results` has an object a student, `conflicts` one a question with different answers."""
@@ -59,7 +70,12 @@ class Grades:
             for one in self.results
             for name, answers in one.conflicts.items()
         ]
-        return {"assignment": self.assignment, "results": results, "conflicts": conflicts}
+        late = [{"student": one.student, "seconds": one.late, "penalty": one.penalty} for one in self.results if one.late > 0]
+        due = None if self.due.moment is None else self.due.words
+        return {
+            "assignment": self.assignment, "results": results, "conflicts": conflicts, "due": due, "late": late,
+            "notes": self.notes,
+        }  # fmt: skip
 
 
 def build_assignment(course: Path, lesson: str) -> Path:
@@ -83,54 +99,80 @@ def paper_of(lesson: str) -> Paper:
     return Paper(handed_out(lesson), plain, {name: version(question) for name, question in plain.items()})
 
 
+@dataclass(frozen=True)
+class _Batch:
+    """What is the same for every student of one grading."""
+
+    course: Path
+    paper: Paper
+    grader: NbGraderAPI
+    gradebook: Gradebook
+    students: Mapping[str, Listed] | None
+    trust: Trust | None
+    due: Due
+
+
 def grade(
-    course: Path, lesson: str, students: Path | None = None, db_url: str | None = None, trust: Trust | None = None
+    course: Path,
+    lesson: str,
+    students: Path | None = None,
+    db_url: str | None = None,
+    trust: Trust | None = None,
+    due: str | None = None,
+    late: str | None = None,
 ) -> Grades:
     """Grade every submission in `course/submitted/<student>/quiz-<lesson>/` through nbgrader's gradebook.
 
     Submitted files are only read. What can't be read scores nothing and is named in the student's notes. `students` is the
-    class list (CSV with a column id; `course/students.csv` where it exists): who is not on it is not graded, and named. With
-    `trust` the score comes from the judging service's receipts (see `quizzes.nbgrader.judged`).
-    Raises CourseError where the assignment was never built, nobody has submitted or another grader is at work, RosterError
-    for a class list that cannot be read.
+    class list (CSV with a column id, see `roster.Listed`; `course/students.csv` where it exists): who is not on it is not
+    graded, and named. With `trust` the score comes from the judging service's receipts (see `quizzes.nbgrader.judged`).
+    `due` and `late` (see `quizzes.nbgrader.due`) hold from now on, also for later gradings.
+    Raises CourseError where the assignment was never built, nobody has submitted, another grader is at work or the gradebook
+    cannot be used, RosterError for a class list that cannot be read, DueError for a time or a penalty that is none.
     """
     paper = paper_of(lesson)
     name = paper.name
-    if not (course / "release" / name).is_dir():
-        raise CourseError(f"{name} was not built in {str(course)!r}; run offload-quiz build first")
+    released = course / "release" / name / f"{name}.ipynb"
+    if not released.parent.is_dir():
+        told = _("{name} was not built in {course!r}; run offload-quiz build first")
+        raise CourseError(told.format(name=name, course=str(course)))
     handed = handed_in(course / "submitted", name)
     if not handed:
-        raise CourseError(f"nobody has submitted: there is no {course / 'submitted'!s}/<student>/{name}/")
+        told = _("nobody has submitted: there is no {folder}/<student>/{name}/")
+        raise CourseError(told.format(folder=course / "submitted", name=name))
     listed = students or course / "students.csv"
-    roster = read_roster(listed) if students is not None or listed.is_file() else None
-    grader = api(course, db_url)
+    roster = read_class(listed) if students is not None or listed.is_file() else None
     results = []
     questions_of.cache_clear()
     try:
-        with only_grader(course), one_gradebook(grader.coursedir.db_url, COURSE_ID) as gradebook:
+        with only_grader(course), one_gradebook(url_of(course, db_url), COURSE_ID) as gradebook:
+            enter(gradebook, released, name)
             _check_points(gradebook, paper.bank)
+            rule = set_due(gradebook, course, name, due, late)
+            gradebook.keep()
+            if rule.moment is None and any(one.due is not None for one in (roster or {}).values()):
+                told = _("{path} gives due times of students' own; give the class's with --due")
+                raise CourseError(told.format(path=listed))
+            grader = api(course, db_url, configured(rule.penalty))
+            batch = _Batch(course, paper, grader, gradebook, roster, trust, rule)
             for one in handed:
-                results.append(_one(course, paper, grader, gradebook, one, roster, trust))
+                results.append(_one(batch, one))
     except LockedError as error:
         raise CourseError(str(error)) from None
-    return Grades(name, results)
+    except SQLAlchemyError as error:
+        told = _("the gradebook cannot be used ({why}); what was graded before stands")
+        raise CourseError(told.format(why=clean(str(error.__cause__ or error), 300))) from None
+    notes = [rule.moment.note] if rule.moment is not None and rule.moment.note else []
+    return Grades(name, results, rule, notes)
 
 
-def _one(
-    course: Path,
-    paper: Paper,
-    grader: NbGraderAPI,
-    gradebook: Gradebook,
-    handed: Handed,
-    roster: frozenset[str] | None,
-    trust: Trust | None,
-) -> Result:
+def _one(batch: _Batch, handed: Handed) -> Result:
     """One student, graded or explained."""
-    student = handed.student
+    student, paper, gradebook = handed.student, batch.paper, batch.gradebook
     why = handed.refused
     if not is_safe(student):
         why = _("the folder's name is no student id")
-    elif roster is not None and student not in roster:
+    elif batch.students is not None and student not in batch.students:
         why = _("this id is not on the class list")
     notes = []
     if handed.twins:
@@ -138,15 +180,18 @@ def _one(
         notes.append(told.format(names=", ".join(ascii(name) for name in handed.twins)))
     if why:
         return Result(handed.shown, 0.0, paper.most, [_("not graded: {why}").format(why=why), *notes])
+    listed = (batch.students or {}).get(student)
+    learner = listed.learner if listed is not None and listed.learner else student
     try:
-        cleaned = clean_submission(course, paper, student, student, handed.folder, trust)
+        cleaned = clean_submission(batch.course, paper, student, learner, handed.folder, batch.trust)
     except OSError as error:
         told = _("not graded: {path} cannot be used ({why})")
         return Result(student, 0.0, paper.most, [told.format(path=error.filename, why=error.strerror), *notes])
     notes += cleaned.notes
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SAWarning)  # nbgrader's own, about its own session
-        done = grader.autograde(paper.name, student)
+        start_submission(gradebook, paper.name, student, batch.due, listed)
+        done = batch.grader.autograde(paper.name, student)
     if done.get("success"):
         gradebook.keep()
     else:
@@ -154,7 +199,7 @@ def _one(
         told = (done.get("error") or done.get("log", ""))[-400:].strip()
         notes.append(_("nbgrader could not grade it, an earlier score stands: {told}").format(told=clean(told)))
     gradebook.db.expire_all()
-    return _score(gradebook, paper, student, cleaned, notes)
+    return _score(batch, student, listed, cleaned, notes)
 
 
 def _check_points(gradebook: Gradebook, bank: Bank) -> None:
@@ -175,9 +220,10 @@ def _check_points(gradebook: Gradebook, bank: Bank) -> None:
             raise CourseError(told.format(question=cell.name, name=name, found=cell.max_score, points=points[cell.name]))
 
 
-def _score(gradebook: Gradebook, paper: Paper, student: str, cleaned: Cleaned, notes: list[str]) -> Result:
+def _score(batch: _Batch, student: str, listed: Listed | None, cleaned: Cleaned, notes: list[str]) -> Result:
+    paper = batch.paper
     try:
-        submission = gradebook.find_submission(paper.name, student)
+        submission = batch.gradebook.find_submission(paper.name, student)
     except MissingEntry:
         return Result(student, 0.0, paper.most, notes)
     score = float(submission.score)
@@ -192,4 +238,14 @@ def _score(gradebook: Gradebook, paper: Paper, student: str, cleaned: Cleaned, n
         notes.append(told.format(count=len(by_hand)))
     decided = {mark.name for mark in marks if mark.manual_score is not None}
     undecided = tuple(name for name in cleaned.conflicts if paper.bank[name].id not in decided)
-    return Result(student, score, float(submission.max_score), notes, cleaned.conflicts, undecided)
+    result = Result(student, score, float(submission.max_score), notes, cleaned.conflicts, undecided)
+    if batch.due.moment is not None:
+        result.late, result.penalty = (
+            float(submission.total_seconds_late),
+            min(score, submission.late_submission_penalty or 0.0),
+        )
+        result.score -= result.penalty
+        notes += lateness(batch.due, submission.timestamp, submission.duedate, result.penalty)
+        if listed is not None and listed.due is not None and listed.due.note:
+            notes.append(listed.due.note)
+    return result

@@ -22,6 +22,8 @@ class Moment:
     """With its zone."""
     zone: str
     """The zone as it was written: `Europe/Berlin`, `+09:00` or `UTC`."""
+    text: str
+    """As it was written."""
     note: str = ""
     """What has to be said about the reading; "" for nothing."""
 
@@ -73,7 +75,7 @@ def moment(text: str) -> Moment:
             note = told.format(text=when.isoformat(timespec="minutes"), zone=name, other=other)
         when = late
     _utc(text, when)
-    return Moment(when, name or _offset(when), note)
+    return Moment(when, name or ("UTC" if when.utcoffset() == timedelta(0) else offset_of(when)), text.strip(), note)
 
 
 def _read(text: str) -> tuple[datetime, ZoneInfo | None, str]:
@@ -108,5 +110,7 @@ def _back(when: datetime) -> datetime:
     return when.astimezone(UTC).astimezone(zone).replace(tzinfo=None, fold=0)
 
 
-def _offset(when: datetime) -> str:
-    return "UTC" if when.utcoffset() == timedelta(0) else when.strftime("%:z")
+def offset_of(when: datetime) -> str:
+    """The offset of a time with a zone, as `+09:00`."""
+    plain = when.strftime("%z")
+    return ":".join(filter(None, (plain[:3], plain[3:5], plain[5:7])))
