@@ -5,6 +5,8 @@ Questions and choices are known by ids that never change; nothing is stored by p
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -205,6 +207,15 @@ def _find(folder: Path, lesson: str) -> Bank:
     if len(found) != 1:
         raise BankError(f"no questions of lesson {lesson!r} in {folder.name}; the keys stay with the instructor's checkout")
     return load(found[0])
+
+
+def version(question: Question) -> str:
+    """Sixteen hex digits of all that an undrawn question says, its key with it: what a judgement rests on.
+
+    It tells nothing of the key: the explanations, which nobody can guess, are part of it.
+    """
+    content = json.dumps(question.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def misconceptions() -> dict[str, dict[str, str]]:

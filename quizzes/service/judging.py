@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from quizzes.certificates import did_key, ed25519
 from quizzes.grading import Verdict, judge
-from quizzes.question import Bank, BankError, Question, every, misconceptions
+from quizzes.question import Bank, BankError, Question, every, misconceptions, version
 from quizzes.receipts import Claims, ReceiptError, answer_hash, sign, time_text
 from quizzes.say import _, language
 from quizzes.service.body import Sent
@@ -61,6 +61,7 @@ class Judge:
         self.banks: dict[str, Bank] = {bank.lesson: bank for bank in banks.values()}
         if len(self.banks) < len(banks):
             raise StartError(f"Two files in {folder} have questions of the same lesson; put them into one.")
+        self._versions = {question.id: version(question) for bank in banks.values() for question in bank.questions}
         self.attempts = attempts
         self._key = private_key
         self.issuer = did_key.did_of(ed25519.public_key(private_key))
@@ -127,6 +128,7 @@ class Judge:
                     attempt=sent.attempt,
                     at=at,
                     nonce=sent.nonce,
+                    bank=self._versions[question.id],
                 )
                 receipt = sign(claims, self._key, self.issuer)
             except ReceiptError:
