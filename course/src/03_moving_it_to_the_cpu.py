@@ -4,7 +4,7 @@
 # The state does not fit beside the model, so it moves out, into main memory. But every step needs all of it, and between main
 # memory and an accelerator there is only a thin wire. What should cross that wire, and what must not? You count the bytes of the
 # real engine, see why the update can just as well run on the CPU, and write the smallest offloaded optimizer that there is.
-# It takes about forty minutes; running all cells takes about twenty seconds.
+# It takes about forty minutes; running all cells takes about ten seconds.
 #
 # You need no accelerator. Where a lesson needs its link, we **pretend** one: the engine makes all the copies that it would make,
 # and these are counted. Their bytes are real, their seconds are not, and every figure says which is which.
@@ -39,7 +39,11 @@ crossing.show()
 
 # %% id="predict-passes"
 passes = Prediction(
-    "03-passes", "How many times as long do the three passes take as the one?", most=100, unit="ratio", called="passes"
+    "03-passes",
+    "How many times as long do the three passes take as the one?",
+    most=100,
+    unit="ratio",
+    called="passes",
 )
 passes.show()
 
@@ -56,7 +60,7 @@ passes.show()
 # the link, none is cheaper. Here is what that means for a model of 7 billion parameters.
 
 # %% id="crosses"
-PARAMETERS, LINK = 7e9, 25e9  # bytes a second each way: PCIe 4 with 16 lanes, about what is left of its 32 GB/s
+PARAMETERS, LINK = 7e9, 25e9  # bytes a second each way: about PCIe 4 with 16 lanes
 
 ways = {
     "the state travels": (10, 10),
@@ -64,8 +68,8 @@ ways = {
     "16-bit gradients down, 16-bit weights up": (2, 2),
 }
 for name, (down, up) in ways.items():
-    seconds = PARAMETERS * max(down, up) / LINK  # full duplex: both directions at the same time
-    print(f"{name:43} {down:2} down + {up:2} up = {down + up:2} bytes   {seconds:5.2f} s a step, predicted")
+    taken = PARAMETERS * max(down, up) / LINK  # full duplex: both directions at the same time
+    print(f"{name:43} {down:2} down + {up:2} up = {down + up:2} bytes   {taken:5.2f} s, predicted")
 
 # %% [markdown] id="crosses-width"
 # The middle line is a mistake that costs nothing but time. The gradient is made in bfloat16; widening it *before* the link sends two
@@ -105,7 +109,8 @@ from offload_lab import catalogue
 
 for name in ("pcie3x8", "pcie3x16", "pcie4x16", "pcie5x16", "nvlink-c2c"):
     rate = catalogue.link(name).pinned.value  # 0.83 of the line rate: packets have headers
-    print(f"{name:11} {rate / 1e9:6.1f} GB/s each way   down {4 * PARAMETERS / rate:6.2f} s   up {2 * PARAMETERS / rate:6.2f} s")
+    down, up = 4 * PARAMETERS / rate, 2 * PARAMETERS / rate
+    print(f"{name:11} {rate / 1e9:6.1f} GB/s each way   down {down:5.2f} s   up {up:5.2f} s")
 print("\n7 billion bfloat16 parameters, one step. Predicted, from the line rates of data sheets.")
 
 # %% [markdown] id="passes-text"
@@ -135,24 +140,19 @@ for way, parts in READ_OR_WRITTEN.items():
         print(f"   {nbytes:3}   {part}")
     moved[way] = sum(parts.values())
     print(f"   {moved[way]:3}   bytes a parameter\n")
-print(f"If only bytes count, three passes take {moved['three passes'] / moved['one pass']:.2f} times as long. Predicted.")
+predicted = moved["three passes"] / moved["one pass"]
+print(f"If only bytes count, three passes take {predicted:.2f} times as long. Predicted.")
 
 # %% [markdown] id="measure-text"
 # Measure both on the cores that you have: three passes with torch's own fused AdamW, one pass by the engine (with everything else
-# that its `step()` does). They take turns, so that whatever else your machine does disturbs both.
+# that its `step()` does). They take turns, four steps each, so that whatever else your machine does disturbs both. The first step of
+# each four is left out, for it meets the threads of the other one still awake.
 
 # %% id="measure"
 import statistics
 import time
 
-M = 16_000_000
-
-
-def seconds(work):
-    begun = time.perf_counter()
-    work()
-    return time.perf_counter() - begun
-
+M = 48_000_000
 
 weight = torch.nn.Parameter(torch.randn(M).bfloat16())
 weight.grad = torch.randn(M).bfloat16()
@@ -168,20 +168,35 @@ def three_passes():
     weight.copy_(master)
 
 
-def turns(rounds=12):
-    with OffloadAdamW([weight], lr=1e-5) as one_pass:
-        pairs = [(seconds(one_pass.step), seconds(three_passes)) for _ in range(rounds)][2:]  # two to warm up
-    return [statistics.median(times) for times in zip(*pairs, strict=True)], statistics.median(b / a for a, b in pairs)
+def seconds(work, times=4):
+    taken = []
+    for _ in range(times):
+        begun = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - begun)
+    return taken[1:]
 
 
-(one, three), ratio = turns()
+def both(rounds=4):
+    """Median seconds of a step in one pass, and of one in three."""
+    one, three = [], []
+    with OffloadAdamW([weight], lr=1e-5) as optimizer:
+        for _ in range(rounds):
+            one += seconds(optimizer.step)
+            three += seconds(three_passes)
+    return statistics.median(one), statistics.median(three)
+
+
+# %% id="measured"
+one, three = both()
 for name, taken in (("one pass", one), ("three passes", three)):
-    print(f"{name:13} {1e9 * taken / M:5.2f} ns a parameter, {moved[name] * M / taken / 1e9:5.1f} GB/s, measured")
-passes.compare(ratio)
+    rate = moved[name] * M / taken
+    print(f"{name:13} {1e9 * taken / M:5.2f} ns a parameter, {rate / 1e9:5.1f} GB/s, measured")
+passes.compare(three / one)
 
 # %% [markdown] id="measure-read"
-# The ratio is near the one that bytes alone predict, or above it: three large loops also lose the little that a cache could keep.
-# Nothing was saved but traffic. In one pass the gradient is widened in a register, both moments are brought up to date, the master
+# Look at the GB/s: both move bytes at about the same rate, that of the memory, and so the ratio is near the one that bytes alone
+# predict. (On a busy machine it moves about; run the cell again.) Nothing was saved but traffic. In one pass the gradient is widened in a register, both moments are brought up to date, the master
 # is joined from weight and lower half, moved, rounded, and the rest stored as the new lower half. No float32 gradient ever exists
 # in memory, and nobody reads the masters a second time to round them. The results are the same bits.
 #
@@ -189,15 +204,15 @@ passes.compare(ratio)
 
 # %% id="copy"
 source, target = torch.zeros(14 * M, dtype=torch.uint8), torch.zeros(14 * M, dtype=torch.uint8)
-copied = statistics.median(seconds(lambda: target.copy_(source)) for _ in range(7))
-print(f"a copy that reads 14 and writes 14 bytes: {1e9 * copied / M:.2f} ns a parameter, measured")
-print(f"the update that moves {moved['one pass']} bytes:             {1e9 * one / M:.2f} ns a parameter, measured")
+copied = statistics.median(seconds(lambda: target.copy_(source), times=8))
+print(f"a copy: 14 bytes read, 14 written   {1e9 * copied / M:.2f} ns a parameter, measured")
+print(f"the update in one pass: 28 bytes    {1e9 * one / M:.2f} ns a parameter, measured")
 del source, target
 
 # %% [markdown] id="copy-read"
-# About the same. The update is **bandwidth-bound**: the processor computes while it waits for memory anyway. So a CPU is a good place
-# for it, even a slow one, and a faster processor on the same memory would gain nothing. Adding cores helps only until
-# the memory is busy, and often one or two are enough. (You will try that below.)
+# The update takes no longer than that copy, or hardly. It is **bandwidth-bound**: the processor computes while it waits for memory
+# anyway. So a CPU is a good place for it, and a faster processor on the same memory would gain nothing. Adding cores helps only
+# until the memory is busy; often two are enough, sometimes one. (You will try that below.)
 #
 # ## Gradients leave during backward
 #
@@ -228,7 +243,7 @@ def backward(leave, link):
             gradient, parameter.grad = parameter.grad.flatten(), None
             copies.append(link.fetch(gradient, torch.empty_like(gradient), None))
 
-    hooks = [parameter.register_post_accumulate_grad_hook(complete) for parameter in model.parameters()]
+    hooks = [each.register_post_accumulate_grad_hook(complete) for each in model.parameters()]
     loss_of(model, *batch).backward()
     for hook in hooks:
         hook.remove()
@@ -242,7 +257,7 @@ from course.curves import Curves
 
 
 def held(changes):
-    """Points of a line: what is held after each change; the last gradient is complete at 100 % of the time."""
+    """Points of a line. The last gradient is complete at 100 % of the time."""
     total, points = 0, [(0.0, 0.0)]
     end = max(at for at, change in changes if change > 0)
     for at, change in changes:
@@ -258,7 +273,8 @@ for name, leave in (("kept until step()", False), ("leaving", True)):
         backward(leave, link)  # warms up
         link.events.clear()
         lines[name] = held(backward(leave, link))
-    print(f"{name:18} at most {max(y for _, y in lines[name]):5.2f} MB of {size / 1e6:.2f} MB of gradients on the device")
+    most = max(y for _, y in lines[name])
+    print(f"{name:18} at most {most:5.2f} MB of {size / 1e6:.2f} MB of gradients on the device")
 
 Curves(
     "Gradients on the device during one backward, over a pretended link of 2 GB/s",
@@ -310,9 +326,10 @@ TOKENS = 2048  # in a micro-batch
 
 def grown(machine, micro_batches):
     """By how many per cent an update with nothing hidden lengthens a step."""
-    flops = UTILISATION["data sheet"] * machine.gpu_flops.value  # what training reaches of the promise
+    flops = UTILISATION["data sheet"] * machine.gpu_flops.value  # what training reaches of it
     computing = micro_batches * 6 * TOKENS / flops
-    update = max(28 / machine.dram_bandwidth.value, 4 / machine.device_to_host.value)  # the slower of memory and link
+    memory, link = 28 / machine.dram_bandwidth.value, 4 / machine.device_to_host.value
+    update = max(memory, link)  # they overlap
     return 100 * update / computing
 
 
@@ -361,10 +378,10 @@ THREADS = 1
 
 usual = torch.get_num_threads()
 try:
-    for count in (usual, THREADS, usual, THREADS):  # twice in turn, to see how much the measurement itself moves
+    for count in (usual, THREADS, usual, THREADS):  # twice: how much does the measurement move?
         torch.set_num_threads(count)
-        (taken, _), _ = turns(rounds=7)
-        print(f"{count:2} thread{'s' if count > 1 else ' '}: {1e9 * taken / M:.2f} ns a parameter, measured")
+        taken, _ = both(rounds=2)
+        print(f"with {count:2} thread(s): {1e9 * taken / M:.2f} ns a parameter, measured")
 finally:
     torch.set_num_threads(usual)
 
@@ -383,7 +400,7 @@ finally:
 
 # %% id="make-adamw"
 def adamw(weight, gradient, exp_avg, exp_avg_sq, step, lr, betas, eps, decay):
-    """One AdamW step on float32 tensors: changes weight, exp_avg and exp_avg_sq in place. `step` is 1 in the first."""
+    """One AdamW step on float32 tensors, in place. `step` is 1 in the first."""
     beta1, beta2 = betas
     weight *= 1 - lr * decay
     exp_avg += (1 - beta1) * (gradient - exp_avg)
@@ -425,8 +442,9 @@ with PretendLink().in_place() as link:
     with OffloadAdamW([weight], lr=1e-3) as optimizer:
         weight.grad = torch.randn(N)
         optimizer.step()
-        through = optimizer.stats()["last_step"]["bytes"]["update"] / N + 4  # and the look at the gradients
+        update = optimizer.stats()["last_step"]["bytes"]["update"]
 down, up = (link.crossed[way] / N for way in ("down", "up"))
+through = update / N + 4  # and the look at the gradients
 print(f"down {down:.0f}, up {up:.0f}, through memory {through:.0f} bytes a parameter, counted")
 print(f"link {3e9 * max(down, up) / 12e9:.1f} s, memory {3e9 * through / 20e9:.1f} s, predicted")
 
@@ -435,7 +453,7 @@ print(f"link {3e9 * max(down, up) / 12e9:.1f} s, memory {3e9 * through / 20e9:.1
 #
 # - Move the work to the state: gradients and 16-bit weights cross the link, the state never does. Here that is 4 bytes down, 2 up.
 # - Convert on the side where it makes the copy smaller: widen after the link, round before it.
-# - The update is bandwidth-bound. One pass moves 28 bytes a parameter where three move 40; more cores do not change that.
+# - The update is bandwidth-bound. One pass moves 28 bytes a parameter where three move 40; once memory is busy, more cores change nothing.
 # - Gradients can leave while backward still runs, and their memory on the device is free again.
 # - Its price is paid once a step. Large batches make it small; a fast accelerator with a small batch makes it large.
 #
