@@ -40,9 +40,9 @@ crossing.show()
 # %% id="predict-passes"
 passes = Prediction(
     "03-passes",
-    "How many times as long do the three passes take as the one?",
-    most=100,
-    unit="ratio",
+    "How many per cent of the time of the three passes does the one pass take?",
+    most=200,
+    unit="percent",
     called="passes",
 )
 passes.show()
@@ -92,7 +92,7 @@ with PretendLink().in_place() as link:
         optimizer.step()
 for way, lies in (("down", "gradients and weights"), ("up", "weights")):
     print(f"{way:5} {link.crossed[way] / N:.0f} bytes a parameter   ({lies}), counted")
-crossing.compare(sum(link.crossed.values()) / N)
+crossing.compare(sum(link.crossed.values()) / N, "Counted")
 
 # %% [markdown] id="count-read"
 # Four down, not two: this engine fetches the 16-bit **weight** as well. It stores only the lower half of each master; the upper half
@@ -140,8 +140,8 @@ for way, parts in READ_OR_WRITTEN.items():
         print(f"   {nbytes:3}   {part}")
     moved[way] = sum(parts.values())
     print(f"   {moved[way]:3}   bytes a parameter\n")
-predicted = moved["three passes"] / moved["one pass"]
-print(f"If only bytes count, three passes take {predicted:.2f} times as long. Predicted.")
+share = moved["one pass"] / moved["three passes"]
+print(f"If only bytes count, one pass takes {100 * share:.0f} % of the time of three. Predicted.")
 
 # %% [markdown] id="measure-text"
 # Measure both on the cores that you have: three passes with torch's own fused AdamW, one pass by the engine (with everything else
@@ -192,11 +192,11 @@ one, three = both()
 for name, taken in (("one pass", one), ("three passes", three)):
     rate = moved[name] * M / taken
     print(f"{name:13} {1e9 * taken / M:5.2f} ns a parameter, {rate / 1e9:5.1f} GB/s, measured")
-passes.compare(three / one)
+passes.compare(100 * one / three)
 
 # %% [markdown] id="measure-read"
-# Look at the GB/s: both move bytes at about the same rate, that of the memory, and so the ratio is near the one that bytes alone
-# predict. (On a busy machine it moves about; run the cell again.) Nothing was saved but traffic. In one pass the gradient is widened in a register, both moments are brought up to date, the master
+# Look at the GB/s: both move bytes at about the same rate, that of the memory, and so one pass takes about the share that
+# bytes alone predict. (On a busy machine it moves about; run the cell again.) Nothing was saved but traffic. In one pass the gradient is widened in a register, both moments are brought up to date, the master
 # is joined from weight and lower half, moved, rounded, and the rest stored as the new lower half. No float32 gradient ever exists
 # in memory, and nobody reads the masters a second time to round them. The results are the same bits.
 #

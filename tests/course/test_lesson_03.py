@@ -243,7 +243,7 @@ def test_a_wire_counts_in_the_dtype_that_crosses():
 
 def test_the_engine_moves_four_bytes_down_and_two_up(ran):
     said = ran("03").text("count")
-    assert re.findall(r"(\d) bytes a parameter ", said) == ["4", "2"] and "Measured: 6.00 bytes" in said
+    assert re.findall(r"(\d) bytes a parameter ", said) == ["4", "2"] and "Counted: 6.00 bytes" in said
     assert "down 8, up 4, through memory 32 bytes" in ran("03").text("transfer")
 
 
