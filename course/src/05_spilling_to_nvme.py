@@ -1,7 +1,7 @@
 # %% [markdown] id="title"
 # # 5 · Spilling to NVMe
 #
-# Main memory is full as well. Below it lies a disk: a hundred times as large, a hundred times as slow, and full of surprises. In this
+# Main memory is full as well. Below it lies a disk: ten times as large, ten times as slow, and full of surprises. In this
 # lesson you look at the files that hold an optimizer's state, catch the operating system at reporting a speed that no disk has,
 # go past it, train in less memory than the state needs, kill a training in the middle of a step, and work out how long the disk will
 # live. It takes about forty-five minutes; running all cells takes about half a minute. All files lie in temporary folders here, and are
@@ -329,8 +329,8 @@ wear.compare(600e12 / (12 * 7e9), "Calculated")
 
 # %% [markdown] id="wear-read"
 # A few thousand steps of a model this large are enough for a cheap disk: a fine-tuning, not a training from scratch. What helps is not
-# a gentler durability (12 or 10.2 bytes, that is all it can do) but fewer *steps*, with larger batches, and more state in RAM. Or a
-# disk made for it. Watch the counter of your disk (`smartctl -a`, "Data Units Written").
+# a gentler durability alone (12 or 10.2 bytes, that is all it can do) but fewer *steps*, with larger batches; and more state in RAM, where
+# not every step is published. Or a disk made for it. Watch the counter of your disk (`smartctl -a`, "Data Units Written").
 #
 # ## Explain
 #
