@@ -132,13 +132,13 @@ class Prediction:
         self._display = ""
         self._publish()
 
-    def compare(self, measured: float) -> None:
-        """Say the prediction beside the measurement. No prediction is from here on recorded as one that was skipped."""
+    def compare(self, found: float, how: str = "Measured") -> None:
+        """Say the prediction beside what was found, and `how`: "Measured", "Simulated", "Counted". No prediction is from here
+        on recorded as one that was skipped."""
+        mine = "You made no prediction" if self.value is None else f"You predicted {self}"
         if self.value is None:
             self._take(None, None)
-            print(f"You made no prediction. Measured: {said(measured, self._unit, 2)}.")
-        else:
-            print(f"You predicted {self}. Measured: {said(measured, self._unit, 2)}.")
+        print(f"{mine}. {how}: {said(found, self._unit, 2)}.")
 
     def _as_text(self) -> str:
         example = EXAMPLES[self._unit].split(",")[0]
