@@ -88,13 +88,12 @@ def _build(folder: Path) -> list[Path]:
 
 
 def _catalogues() -> dict[str, set[str]]:
-    from quizzes.say import DOMAIN, LOCALES, _catalogue
+    """Language -> the texts of the bank that its catalogues have."""
+    from quizzes.languages import DOMAIN, known, locales, translated
 
-    found = {}
-    for path in sorted(LOCALES.glob(f"*/LC_MESSAGES/{DOMAIN}.mo")):
-        held = getattr(_catalogue(path.parent.parent.name), "_catalog", {})
-        found[path.parent.parent.name] = {text for text, said in held.items() if isinstance(text, str) and said}
-    return found
+    there = [name for name in known() if (locales() / name / "LC_MESSAGES").is_dir()]
+    domains = [DOMAIN, "keys", *(f"lesson_{path.name[:2]}" for path in sorted(BANK.glob("[0-9][0-9]_*.yaml")))]
+    return {name: {text for domain in domains for text in translated(domain, name)} for name in there}
 
 
 def register(app: typer.Typer) -> None:
