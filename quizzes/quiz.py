@@ -104,14 +104,14 @@ class Quiz:
             try:
                 return redraw(question, held, self.locale)
             except VariantError as error:
-                self.notes.append(f"{error}. Its answer is kept, and the question is asked with new numbers.")
+                self.notes.append(_("{why}. Its answer is kept, and the question is asked with new numbers.").format(why=error))
         return draw(question, self.record.learner, self.record.answers.get(question.id, {}).get("attempt", 0), self.locale)
 
     def again(self, name: str) -> str:
         """Ask a question with other numbers. The answer given stays recorded until the new one; show() has the new box."""
         question = self._named(name)
         if not question.variants:
-            return f"{name} has one edition only; answer it again as it stands."
+            return _("{name} has one edition only; answer it again as it stands.").format(name=name)
         (plain,) = (q for q in practice(self.bank.lesson).questions if q.id == question.id)
         new = draw(plain, self.record.learner, self.record.answers.get(question.id, {}).get("attempt", 0), self.locale)
         self.bank = self.bank.model_copy(update={"questions": tuple(new if q.id == new.id else q for q in self.bank.questions)})
@@ -164,21 +164,22 @@ class Quiz:
         """The next hint to a question, and what it costs. Each is paid for once; the last is repeated."""
         question = self._named(name)
         if not question.hints:
-            return f"There is no hint to {name}."
+            return _("There is no hint to {name}.").format(name=name)
         more = self._more(question)
         taken = min(more.get("hints", 0) + 1, len(question.hints))
         self._keep(question, hints=taken)
         left = len(question.hints) - taken
-        cost = f"Hint {taken} of {len(question.hints)}; each costs {question.hint_cost:.0%} of the points."
-        return f"{question.hints[taken - 1]}\n{cost} {left} left."
+        cost = _("Hint {number} of {count}; each costs {cost:.0%} of the points. {left} left.")
+        said = cost.format(number=taken, count=len(question.hints), cost=question.hint_cost, left=left)
+        return f"{question.hints[taken - 1]}\n{said}"
 
     def sure(self, name: str, percent: float) -> str:
         """Say how sure you are of the next answer, in per cent from 0 to 100. What is no such number changes nothing."""
         question = self._named(name)
         if isinstance(percent, bool) or not isinstance(percent, int | float) or not 0 <= percent <= 100:
-            return f"Not noted: {percent!r} is not a number from 0 to 100."
+            return _("Not noted: {percent!r} is not a number from 0 to 100.").format(percent=percent)
         self._keep(question, confidence=percent)
-        return f"Noted: {percent:g} % sure of {name}. It counts for your next answer."
+        return _("Noted: {percent:g} % sure of {name}. It counts for your next answer.").format(percent=percent, name=name)
 
     def calibration(self, whole_course: bool = False) -> Shown:
         """How sure you said you were, and what share was right; of this quiz or of the whole course: a figure and its text."""
@@ -238,12 +239,17 @@ class Quiz:
     # --- showing --------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        parts = [f"Quiz: {self.bank.title}"]
+        parts = [_("Quiz: {title}").format(title=self.bank.title)]
         parts += [*self.notes, *self.conflicts()]
         for question in self.bank.questions:
             parts.append(f"\n{self._asked(question)}")
             if self.recorded(question.name) is not None:
-                parts.append(f"   You answered {spoken(self.recorded(question.name))}. {self._verdict(question).message}")
+                parts.append(
+                    "   "
+                    + _("You answered {answer}. {verdict}").format(
+                        answer=spoken(self.recorded(question.name)), verdict=self._verdict(question).message
+                    )
+                )
         return "\n".join(parts)
 
     def _asked(self, question: Question) -> str:
@@ -267,7 +273,12 @@ class Quiz:
 
             board = Board(self)
         except ImportError as error:
-            print(f"(Widgets are not available here: {error}. Answer as text, as shown under each question.)\n")
+            print(
+                _("(Widgets are not available here: {error}. Answer as text, as shown under each question.)").format(
+                    error=error
+                )
+                + "\n"
+            )
         self._display = ""
         if board is None or not board.show():
             print(self)
@@ -299,7 +310,10 @@ class Quiz:
             for q in self.bank.questions
             if self.recorded(q.name) is not None
         ]
-        lines = [f"{name}: {answer}. {verdict}" for name, _, answer, verdict in rows] or ["No answers yet."]
+        lines = [
+            _("{name}: {answer}. {verdict}").format(name=name, answer=answer, verdict=verdict)
+            for name, _, answer, verdict in rows
+        ] or [_("No answers yet.")]
         content = {MIME: self.record.to_json(), "text/html": as_html(self.record, rows), "text/plain": "\n".join(lines)}
         if self._display:
             update_display(content, raw=True, display_id=self._display)
@@ -326,5 +340,5 @@ def how_to(question: Question) -> str:
     elif question.kind in ("one", "plot"):
         example = f'"{question.choices[1].id}"'
     else:
-        example = {"number": '"12 GB"', "text": '"your words"'}.get(question.kind, '"a, c"')
-    return f'To answer as text: answers["{question.name}"] = {example}'
+        example = {"number": '"12 GB"', "text": f'"{_("your words")}"'}.get(question.kind, '"a, c"')
+    return _("To answer as text: {code}").format(code=f'answers["{question.name}"] = {example}')

@@ -2,7 +2,8 @@
 
 `_("Not noted: {why}.").format(why=…)` for a sentence, `_n("{count} hint", "{count} hints", count).format(count=…)` where a
 number changes it, `N_("…")` for a constant that is translated where it is shown. Whole sentences, named fields.
-`docs/translating.md` says where the catalogues lie. The pseudo-locale "xx" changes every letter, so that a test sees at once what did not go through.
+`docs/translating.md` says where the catalogues lie. The pseudo-locale "xx" changes every letter, so that a test sees at once
+what did not go through.
 """
 
 from __future__ import annotations
