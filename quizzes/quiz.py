@@ -312,7 +312,7 @@ class Quiz:
         ]
         lines = [
             _("{name}: {answer}. {verdict}").format(name=name, answer=answer, verdict=verdict)
-            for name, _, answer, verdict in rows
+            for name, _prompt, answer, verdict in rows
         ] or [_("No answers yet.")]
         content = {MIME: self.record.to_json(), "text/html": as_html(self.record, rows), "text/plain": "\n".join(lines)}
         if self._display:

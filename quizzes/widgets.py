@@ -132,7 +132,7 @@ class Card:
             steps = zip(self._question.shown_steps(), self.controls, strict=True)
             ranked = sorted((control.value, step.id) for step, control in steps if control.value)
             # Two in one place, or one left out, is no order yet: what is sent then is not understood, and costs nothing.
-            return [step for _, step in ranked] if len({rank for rank, _ in ranked}) == len(self.controls) else []
+            return [step for _rank, step in ranked] if len({rank for rank, _step in ranked}) == len(self.controls) else []
         if self._question.kind == "match":
             pairs = zip(self._question.pairs, self.controls, strict=True)
             return {pair.id: control.value for pair, control in pairs if control.value}
