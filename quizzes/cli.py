@@ -15,6 +15,7 @@ from quizzes.cli_exercises import app as exercises_app
 from quizzes.cli_lint import register as register_lint
 from quizzes.cli_progress import app as progress_app
 from quizzes.cli_serve import register as register_serve
+from quizzes.say import _
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
 app.add_typer(certificate_app, name="certificate")
@@ -39,8 +40,10 @@ def build(course: Course = Path("graded"), lesson: Lesson = "01") -> None:
         released = build_assignment(course, lesson)
     except (CourseError, BankError) as error:
         raise _stop(error) from None
-    typer.echo(f"Hand out {released}")
-    typer.echo(f"Collect each as {course / 'submitted' / '<student>' / released.parent.name / released.name}")
+    typer.echo(_("Hand out {path}").format(path=released))
+    typer.echo(
+        _("Collect each as {path}").format(path=course / "submitted" / "<student>" / released.parent.name / released.name)
+    )
 
 
 @app.command()
@@ -71,7 +74,7 @@ def grade(
         typer.echo(json.dumps(grades.to_json(), ensure_ascii=False))
         return
     for result in grades.results:
-        typer.echo(f"{result.student}: {result.score:g} of {result.max_score:g}")
+        typer.echo(_("{name}: {score:g} of {most:g}").format(name=result.student, score=result.score, most=result.max_score))
         for note in result.notes:
             typer.echo(f"    {note}")
 
