@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 from offload_lab import catalogue
-from offload_lab.catalogue_parts import GPUS, Gpu
+from offload_lab.catalogue_gpus import GPUS, Gpu
 from offload_lab.hardware import Figure, Hardware
 
 MEMORY, DISK = "ddr5-dual", "nvme4-consumer"

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from quizzes.formula import FormulaError, exact
+from quizzes.lint_figures import check_figure
 from quizzes.question import KEYS, Bank, Question, misconceptions
 from quizzes.say import _
 
@@ -72,7 +73,7 @@ def check_question(question: Question) -> list[str]:
     public = json.dumps(question.public(), ensure_ascii=False, default=str)
     hidden = [text for text in secrets(question) if len(text) > 30 and text in public]
     found += [_("{text!r} belongs to the key and is public").format(text=text[:60]) for text in hidden]
-    return found
+    return found + check_figure(question, secrets(question))
 
 
 def _too_wide(values: Iterable[int | float | str]) -> str:

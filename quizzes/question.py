@@ -97,8 +97,12 @@ class Question(Strict):
         order = self.shown or sorted(step.id for step in self.steps)
         return tuple(step for name in order for step in self.steps if step.id == name)
 
-    def public(self) -> dict[str, Any]:
-        """What a learner may see: nothing of the key, no hint before it is paid for, nothing in the order of the key."""
+    def public(self, locale: str = "en") -> dict[str, Any]:
+        """What a learner may see: nothing of the key, no hint before it is paid for, nothing in the order of the key.
+
+        Of a figure the picture, its words and its table (None as long as its numbers are not drawn), with numbers as `locale`
+        writes them; not the name of what it draws, which may be the answer.
+        """
         found: dict[str, Any] = {
             name: getattr(self, name)
             for name in ("id", "name", "level", "kind", "prompt", "points", "reread", "hint_cost", "unit", "variant")
@@ -111,7 +115,11 @@ class Question(Strict):
         found["steps"] = [{"id": step.id, "text": step.text} for step in self.shown_steps()]
         found["pairs"] = [{"id": pair.id, "left": pair.left} for pair in self.pairs]
         found["options"] = [{"id": name, "text": text} for name, text in self.options().items()] if self.pairs else []
-        found["figure"] = self.figure.model_dump() if self.figure is not None else None
+        found["figure"] = None
+        if self.figure is not None and not self.figure.open_names():
+            from quizzes.figures import figure
+
+            found["figure"] = figure(self.figure.source, self.figure.parameters(), locale).public()
         return found
 
 

@@ -12,6 +12,7 @@ from quizzes.answers import MIME, Record, as_html, merge, notebook_path, read_re
 from quizzes.calibration_plot import Shown, shown
 from quizzes.cells import Answers
 from quizzes.copies import chosen, spoken, told
+from quizzes.figures import picture
 from quizzes.front_ends import keeping
 from quizzes.grading import Verdict, judge
 from quizzes.names import find
@@ -254,6 +255,8 @@ class Quiz:
 
     def _asked(self, question: Question) -> str:
         lines = [f"{question.name}. {question.prompt}"]
+        drawn = picture(question, self.locale)
+        lines += [f"   {line}".rstrip() for line in drawn.text().split("\n")] if drawn is not None else []
         lines += [f"   {choice.id}) {choice.text}" for choice in question.choices]
         lines += [f"   {step.id}) {step.text}" for step in question.shown_steps()]
         lines += [f"   {pair.id}) {pair.left}" for pair in question.pairs]
@@ -282,8 +285,20 @@ class Quiz:
         self._display = ""
         if board is None or not board.show():
             print(self)
+            self._show_pictures()
         self._board = board
         self._publish()
+
+    def _show_pictures(self) -> None:
+        """The figures beneath the text, where no widget shows them and the front end shows pictures."""
+        drawn = [(question.name, picture(question, self.locale)) for question in self.bank.questions]
+        if shell() is None or not any(made for _name, made in drawn):
+            return
+        from IPython.display import display
+
+        for name, made in drawn:
+            if made is not None:
+                display(made.bundle(_("The figure of {name}.").format(name=name)), raw=True)
 
     def _verdict(self, question: Question) -> Verdict:
         entry = self.record.answers.get(question.id, {})

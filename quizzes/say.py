@@ -30,10 +30,10 @@ def _(text: str) -> str:
 
 def _n(one: str, many: str, number: int) -> str:
     """The form that the language has for `number`; of English the first for 1 and the second for all others."""
-    spoken = current()
-    if spoken == PSEUDO:
+    here = spoken()
+    if here == PSEUDO:
         return pseudo(one if number == 1 else many)
-    return languages.catalogue(DOMAIN, spoken).many(one, many, number)
+    return languages.catalogue(DOMAIN, here).many(one, many, number)
 
 
 def N_(text: str) -> str:
@@ -43,10 +43,10 @@ def N_(text: str) -> str:
 
 def words(domain: str, text: str) -> str:
     """`text` of a catalogue other than the interface's: "lesson_01" has lesson 1 and its questions."""
-    spoken = current()
-    if not text or spoken == "en":
+    here = spoken()
+    if not text or here == "en":
         return text
-    return pseudo(text) if spoken == PSEUDO else languages.catalogue(domain, spoken).one(text)
+    return pseudo(text) if here == PSEUDO else languages.catalogue(domain, here).one(text)
 
 
 def pseudo(text: str) -> str:
@@ -58,11 +58,11 @@ def pseudo(text: str) -> str:
     return f"⟦{said}{'·' * round(0.4 * len(text))}⟧"
 
 
-def current() -> str:
+def spoken() -> str:
     """The language that is spoken here: this context's, else this process's, else the environment's."""
-    spoken = _language.get()
-    if spoken is not None:
-        return spoken
+    here = _language.get()
+    if here is not None:
+        return here
     if not _chosen:
         _chosen.append(languages.from_environment())
     return _chosen[-1]

@@ -11,11 +11,14 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Iterator
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 from quizzes.formula import evaluate, exact
 from quizzes.numbers import render
+from quizzes.parts import Figure
 from quizzes.question import Question
 from quizzes.say import _
 from quizzes.values import PLACE
@@ -67,6 +70,14 @@ def redraw(question: Question, variant: str, locale: str = "en") -> Question:
     return _concrete(question, chosen, str(held[_ORDER]), locale)
 
 
+def figures(question: Question) -> Iterator[tuple[dict[str, Any], Figure]]:
+    """The figure of every edition: the values that a draw may choose together, and the figure with them in it."""
+    if question.figure is not None:
+        for values in product(*question.variants.values()):
+            chosen = dict(zip(question.variants, values, strict=True))
+            yield chosen, Figure.model_validate(_bare(question.figure.model_dump(), chosen))
+
+
 def _number(*parts: str) -> int:
     # Lengths keep ("a", "bc") and ("ab", "c") apart.
     joined = "".join(f"{len(part)}:{part}" for part in parts)
@@ -100,6 +111,8 @@ def _filled(node: Any, chosen: dict[str, Any], locale: str, key: str) -> Any:
     if isinstance(node, dict):
         if key == "variants":
             return node
+        if key == "figure":
+            return _bare(node, chosen)
         found = {name: _filled(value, chosen, locale, name) for name, value in node.items()}
         if node.get("formula") is not None:
             found["names"] = chosen | node["names"]
@@ -109,14 +122,25 @@ def _filled(node: Any, chosen: dict[str, Any], locale: str, key: str) -> Any:
     if not isinstance(node, str) or key in _KEPT:
         return node
     if key in _RAW:
-        whole = PLACE.fullmatch(node)
-        if whole and whole[1] in chosen:
-            return chosen[whole[1]]
-        return PLACE.sub(lambda place: str(chosen.get(place[1], place[0])), node)
+        return _bare(node, chosen)
     text = PLACE.sub(lambda place: render(_shown(chosen[place[1]]), locale) if place[1] in chosen else place[0], node)
     if chosen:
         text = _COMPUTED.sub(lambda place: render(evaluate(place[1], chosen), locale), text)
     return text
+
+
+def _bare(node: Any, chosen: dict[str, Any]) -> Any:
+    """With the values in their places as they are: numbers for the engine, not for a reader."""
+    if isinstance(node, dict):
+        return {name: _bare(value, chosen) for name, value in node.items()}
+    if isinstance(node, (list, tuple)):
+        return [_bare(part, chosen) for part in node]
+    if not isinstance(node, str):
+        return node
+    whole = PLACE.fullmatch(node)
+    if whole and whole[1] in chosen:
+        return chosen[whole[1]]
+    return PLACE.sub(lambda place: str(chosen.get(place[1], place[0])), node)
 
 
 def _shown(value: Any) -> int | str | Fraction:

@@ -9,6 +9,7 @@ import ipywidgets as widgets
 from IPython import get_ipython
 from IPython.display import display
 
+from quizzes.figures import picture
 from quizzes.grading import Verdict
 from quizzes.question import Question, misconceptions
 from quizzes.rules import headline, reread, rule
@@ -77,7 +78,9 @@ class Card:
             )
             self.hint.on_click(lambda button: self._hint())
             buttons.append(self.hint)
-        self.box = widgets.VBox([prompt, *self.controls, self.sure, widgets.HBox(buttons), self.verdict])
+        drawn = picture(question, quiz.locale)
+        seen = [prompt] if drawn is None else [prompt, widgets.HTML(drawn.html())]
+        self.box = widgets.VBox([*seen, *self.controls, self.sure, widgets.HBox(buttons), self.verdict])
         self.refresh()
 
     def _build(self) -> list[Any]:

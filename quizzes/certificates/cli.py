@@ -16,6 +16,7 @@ from quizzes.certificates import (
     cli_faces,
     cli_page,
     cli_registry,
+    cli_site,
     credential,
     did_key,
     ed25519,
@@ -47,6 +48,7 @@ for _command in (
     cli_registry.revoke,
     verify,
     cli_page.page,
+    cli_site.site,
 ):
     app.command()(_command)
 cli_faces.register(app)

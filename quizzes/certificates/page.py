@@ -6,12 +6,10 @@ cannot be forbidden from inside the page: whoever serves it sends `HEADERS` with
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from html import escape
 
 from quizzes.certificates import linkedin
-from quizzes.certificates.build_page import source
+from quizzes.certificates.build_page import source, source_hash
 from quizzes.certificates.certificate import Certificate
 from quizzes.certificates.judge import Judgement
 
@@ -22,20 +20,6 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
 }
 """What must be sent with a page; a `meta` element cannot say it."""
-
-_SCRIPT = """
-for (const button of document.querySelectorAll("button[data-copy]")) {
-  button.addEventListener("click", async () => {
-    const said = document.getElementById("copied");
-    try {
-      await navigator.clipboard.writeText(button.dataset.copy);
-      said.textContent = `${button.dataset.label} copied.`;
-    } catch {
-      said.textContent = "This browser does not let the page copy. Select the text and copy it.";
-    }
-  });
-}
-"""
 
 
 def render(judgement: Judgement) -> bytes:
@@ -52,17 +36,18 @@ def render(judgement: Judgement) -> bytes:
     ]
     if isinstance(certificate, Certificate):
         body.append(_facts(certificate))
-        if judgement.verdict == "valid" and certificate.base.startswith("http"):
-            body.append(_profile(certificate))
-    style = source("style.css")
-    policy = f"default-src 'none'; script-src {_hash(_SCRIPT)}; style-src {_hash(style)}; base-uri 'none'; form-action 'none'"
+        if judgement.verdict == "valid":
+            body.append(profile(certificate))
+    style, script = source("style.css"), source("copy.js")
+    policy = f"default-src 'none'; script-src {source_hash(script)}; style-src {source_hash(style)}; "
+    policy += "base-uri 'none'; form-action 'none'"
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1"><meta name="referrer" content="no-referrer">'
         '<meta name="robots" content="noindex">'
         f"<title>Certificate: {escape(judgement.heading)}</title><style>{style}</style></head>\n"
-        f"<body><main><h1>Certificate</h1>{''.join(body)}</main><script>{_SCRIPT}</script></body></html>\n"
+        f"<body><main><h1>Certificate</h1>{''.join(body)}</main><script>{script}</script></body></html>\n"
     ).encode()
 
 
@@ -82,8 +67,12 @@ def _facts(certificate: Certificate) -> str:
     return "<dl>" + "".join(f"<dt>{escape(label)}</dt><dd>{escape(value)}</dd>" for label, value in rows.items()) + "</dl>"
 
 
-def _profile(certificate: Certificate) -> str:
-    form = linkedin.form_of(certificate)
+def profile(certificate: Certificate) -> str:
+    """LinkedIn's link and the fields to copy, as HTML for a page with `copy.js`; empty where no profile could link there."""
+    try:
+        form = linkedin.form_of(certificate)
+    except ValueError:  # an address that is not https, or none
+        return ""
     rows = "".join(
         f"<dt>{label}</dt><dd>{escape(form[key])} "
         f'<button type="button" data-copy="{escape(form[key])}" data-label="{label}" '
@@ -95,7 +84,3 @@ def _profile(certificate: Certificate) -> str:
         f'<h2>For a profile</h2><p><a href="{escape(linkedin.link(form))}" rel="noopener noreferrer">Add to LinkedIn</a>. '
         f'Where its form stays empty, copy the fields:</p><dl>{rows}</dl><p id="copied" role="status" aria-live="polite"></p>'
     )
-
-
-def _hash(content: str) -> str:
-    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"

@@ -86,6 +86,12 @@ class Registry:
             raise RegistryError(f"{self.path}: there is no certificate with the id {identifier.shown(path.stem)} here.")
         return data
 
+    def identifiers(self) -> list[str]:
+        """The ids of all certificates here, in order; of a change that is written down, too."""
+        names = {path.name for path in (self.path / "c").glob("*.json")}
+        names |= {name.removeprefix("c/") for name in self._noted() if name.startswith("c/")}
+        return sorted(found for name in names if identifier.is_canonical(found := name.removesuffix(".json")))
+
     def create(self, private: Ed25519PrivateKey, *, name: str, url: str, begin: datetime, now: datetime) -> None:
         """Makes the registry; `begin` is from when on its key signs. Raises RegistryError where there is one already."""
         with self._writing(create=True):

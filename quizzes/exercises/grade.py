@@ -14,7 +14,7 @@ from quizzes.exercises.exercise import KEYS, Exercise, with_keys
 from quizzes.exercises.sandbox import LEVELS, LIMITS, Level, Limits, Outcome, Reply, isolation, run
 from quizzes.exercises.submission import SubmissionError, is_student, read, sources
 from quizzes.printable import clean
-from quizzes.say import _, _n, current, words
+from quizzes.say import _, _n, spoken, words
 
 ASSIGNMENT = "exercises"
 
@@ -147,5 +147,5 @@ def feedback(result: Result) -> str:
         rows += [f"<li>{html.escape(note)}</li>" for note in one.notes]
         rows.append("</ul>")
     policy = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">'
-    head = f'<!doctype html><html lang="{html.escape(current())}"><meta charset="utf-8">{policy}'
+    head = f'<!doctype html><html lang="{html.escape(spoken())}"><meta charset="utf-8">{policy}'
     return f"{head}<title>{html.escape(_('Feedback'))}</title>{''.join(rows)}</html>\n"

@@ -12,6 +12,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from quizzes.figures import picture
 from quizzes.nbgrader.folder import read_file
 from quizzes.question import Bank, Question
 from quizzes.quiz import how_to
@@ -39,6 +40,9 @@ def build(bank: Bank) -> NotebookNode:
     ]
     for question in bank.questions:
         lines = [f"**{question.name}.** {question.prompt.rstrip()}", ""]
+        drawn = picture(question)
+        if drawn is not None:
+            lines += [drawn.html(), ""]
         lines += [f"- **{choice.id})** {choice.text}" for choice in question.choices]
         lines += [f"- **{step.id})** {step.text}" for step in question.shown_steps()]
         if question.pairs:

@@ -91,7 +91,7 @@ class Judge:
             count, best = used.get(plain.id, (0, 0.0))
             settled = best >= 1.0 or count >= self.attempts
             attempt = count if settled else count + 1
-            public = self._edition(lesson, plain.name, learner, attempt, locale).public()
+            public = self._edition(lesson, plain.name, learner, attempt, locale).public(locale)
             # An id is the author's and may say what the question is after. Hints are not given in a graded quiz.
             del public["id"], public["hints"], public["hint_cost"]
             found.append(
