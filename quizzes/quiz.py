@@ -21,7 +21,9 @@ from quizzes.question import Question, practice
 from quizzes.repetition import due
 from quizzes.reviewing import agenda, elsewhere
 from quizzes.rules import rule
-from quizzes.say import _
+from quizzes.say import _, speak
+from quizzes.say import spoken as spoken_here
+from quizzes.translated import translated
 from quizzes.variants import VariantError, draw, redraw
 
 _open: dict[str, Quiz] = {}
@@ -32,21 +34,28 @@ class Quiz:
     """The practice quiz of a lesson: `quiz.show()` for widgets, `print(quiz)` and `quiz.answers["q1"] = "b"` without.
 
     Built again in the same kernel it is the same quiz, with its answers; in a fresh kernel it takes up what was saved in
-    the notebook. Raises quizzes.question.BankError for a lesson that has no questions.
+    the notebook. `language` ("fr", "fr_CA.UTF-8", "ko") is what it says and this process speaks from then on; asked for again
+    in another one it keeps its answers, and show() has it anew. `locale` is how numbers are written and read; the language's
+    where it is left out. Raises quizzes.question.BankError for a lesson that has no questions.
     """
 
-    def __new__(cls, lesson: str, locale: str | None = None) -> Quiz:
+    def __new__(cls, lesson: str, locale: str | None = None, language: str | None = None) -> Quiz:
+        if language is not None:
+            locale = locale or speak(language)
         if lesson not in _open:
             quiz = super().__new__(cls)
             quiz._begin(lesson, chosen_locale(locale))
             _open[lesson] = quiz  # only once it is whole
         if locale is not None:
             _open[lesson].locale = chosen_locale(locale)
+        if _open[lesson]._told_in != (spoken_here(), _open[lesson].locale):
+            _open[lesson]._tell_again()
         return _open[lesson]
 
     def _begin(self, lesson: str, locale: str) -> None:
-        self.bank = practice(lesson)
+        self.bank = translated(practice(lesson))
         self.locale = locale
+        self._told_in = spoken_here(), locale
         self.notes: list[str] = []
         self.progress = Progress()
         self._take_up(lesson)
@@ -55,6 +64,12 @@ class Quiz:
         self._display = ""
         self._board: Any = None
         self._say_edited()
+
+    def _tell_again(self) -> None:
+        """The same questions, with the same numbers and answers, in the language and locale that are spoken now."""
+        plain = translated(practice(self.bank.lesson))
+        self.bank = plain.model_copy(update={"questions": tuple(self._drawn(q) for q in plain.questions)})
+        self._told_in = spoken_here(), self.locale
 
     def _take_up(self, lesson: str) -> None:
         """What was answered before: all copies in this notebook, and the progress of the course."""
@@ -113,7 +128,7 @@ class Quiz:
         question = self._named(name)
         if not question.variants:
             return _("{name} has one edition only; answer it again as it stands.").format(name=name)
-        (plain,) = (q for q in practice(self.bank.lesson).questions if q.id == question.id)
+        (plain,) = (q for q in translated(practice(self.bank.lesson)).questions if q.id == question.id)
         new = draw(plain, self.record.learner, self.record.answers.get(question.id, {}).get("attempt", 0), self.locale)
         self.bank = self.bank.model_copy(update={"questions": tuple(new if q.id == new.id else q for q in self.bank.questions)})
         self._keep(new, variant=new.variant)
