@@ -25,6 +25,7 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import PoFileError, read_po, write_po
 
 from course.lesson_words import messages as cell_messages
+from quizzes.certificates import verdicts
 from quizzes.exercises.exercise import BANK as EXERCISES
 from quizzes.exercises.exercise import KEYS as HIDDEN
 from quizzes.exercises.exercise import exercises, with_keys
@@ -64,6 +65,10 @@ def interface() -> Found:
 
     for text in helps():
         yield text, "offload-quiz --help"
+    for entry in verdicts.DATA["verdicts"].values():
+        for text in (entry["heading"], entry["meaning"], entry["advice"]):
+            yield text, "quizzes/certificates/verdicts.json"
+    yield verdicts.PICTURE, "quizzes/certificates/verdicts.json"
     for idea in misconceptions().values():
         for text in (idea["idea"], idea["reread"]):
             yield text, "quizzes/bank/misconceptions.yaml"

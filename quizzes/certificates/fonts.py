@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from quizzes.certificates.text import printable
+from quizzes.say import N_, _
 
 _PACKAGED = (("fontpkg_noto_sans", "files/NotoSans[wdth,wght].ttf"), ("pylopdf_fonts_ko", "NotoSansKR-Regular.otf"))
 _SYSTEM = (
@@ -23,7 +24,7 @@ _SYSTEM = (
     "C:/Windows/Fonts/arial.ttf",
     "C:/Windows/Fonts/malgun.ttf",
 )
-REMEDY = (
+REMEDY = N_(
     "Install fonts: pip install 'offload-lab[certificates]' (Latin, Greek, Cyrillic, Korean), or on Debian "
     "apt-get install fonts-dejavu-core fonts-nanum. Or use the SVG, for which the browser finds the fonts."
 )
@@ -50,8 +51,12 @@ def runs(text: str, chain: tuple[Path, ...] | None = None) -> list[tuple[Path, s
                 pieces.append((path, symbol))
                 break
         else:
-            name = unicodedata.name(symbol, "no name")
-            raise FontError(f"No font here draws “{printable(symbol)}” (U+{ord(symbol):04X}, {name}). {REMEDY}")
+            name = unicodedata.name(symbol, _("no name"))
+            raise FontError(
+                _("No font here draws “{symbol}” (U+{code:04X}, {name}). {advice}").format(
+                    symbol=printable(symbol), code=ord(symbol), name=name, advice=_(REMEDY)
+                )
+            )
     return pieces
 
 
@@ -75,13 +80,17 @@ def characters(path: Path) -> frozenset[int]:
         with TTFont(path, lazy=True) as font:
             return frozenset(font.getBestCmap() or ())
     except (TTLibError, OSError) as error:
-        raise FontError(f"{path}: this font cannot be read ({error}). Remove it or install it again.") from None
+        raise FontError(
+            _("{path}: this font cannot be read ({error}). Remove it or install it again.").format(path=path, error=error)
+        ) from None
 
 
 def _check_script(symbol: str) -> None:
     # These letters change shape or order with their neighbours. Set one by one, as here, they would spell another name.
     if unicodedata.bidirectional(symbol) in ("R", "AL", "AN") or unicodedata.category(symbol) in ("Mn", "Mc", "Me"):
         raise FontError(
-            f"The character U+{ord(symbol):04X} ({unicodedata.name(symbol, 'no name')}) belongs to a script that this program "
-            "cannot set in a PNG or PDF. Use the SVG, which the browser sets right."
+            _(
+                "The character U+{code:04X} ({name}) belongs to a script that this program cannot set in a PNG or "
+                "PDF. Use the SVG, which the browser sets right."
+            ).format(code=ord(symbol), name=unicodedata.name(symbol, "no name"))
         )
