@@ -24,6 +24,7 @@ from urllib.parse import unquote_to_bytes
 
 from quizzes.lint import secrets
 from quizzes.question import Question
+from quizzes.say import _
 from quizzes.shape import values_of
 
 SHORTEST = 16  # characters; a shorter text ("16", "the gradients") is in anything by chance
@@ -50,47 +51,45 @@ class Leak:
     encoding: str
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.secret}, as {self.encoding}"
+        return _("{where}: {secret}, as {encoding}").format(where=self.where, secret=self.secret, encoding=self.encoding)
 
 
 def private(graded: Iterable[Question], public: str = "") -> dict[str, str]:
     """Private texts of graded questions -> what they are. What the open bank (`public`) says too is no secret."""
     found: dict[str, str] = {}
+    short: set[str] = set()  # values are looked for whatever their length
     for question in graded:
         for text in secrets(question):
-            found[" ".join(text.split())] = f"text of the key of {question.id}"
+            found[" ".join(text.split())] = _("text of the key of {id}").format(id=question.id)
         for value in values_of(question):
             # With variants there is no value before the draw; its formula is the secret then.
             number = value.formula or (str(value.number()) if not value.open_names() else "")
             if len(number) >= _SHORTEST_NUMBER:
-                found[number] = f"value of the key of {question.id}"
-    return {
-        text: what
-        for text, what in found.items()
-        if (len(text) >= SHORTEST or what.startswith("value of")) and text not in public
-    }
+                short.add(number)
+                found[number] = _("value of the key of {id}").format(id=question.id)
+    return {text: what for text, what in found.items() if (len(text) >= SHORTEST or text in short) and text not in public}
 
 
 def flags() -> dict[str, str]:
     """What says of a choice that it is right; looked for in what is handed out, where no choice may say so."""
     written = ('"correct": true', '"correct":true', '"correct": false', '"correct":false', "correct: true", "'correct': True")
-    return {text: "a choice's flag" for text in written}
+    return {text: _("a choice's flag") for text in written}
 
 
 def encodings(text: str) -> dict[str, bytes]:
     """The forms of a text that are looked for in bytes: encoding -> bytes."""
     plain = text.encode()
     found = {
-        "plain text": plain,
+        _("plain text"): plain,
         "JSON": json.dumps(text)[1:-1].encode(),
-        "JSON in JSON": json.dumps(json.dumps(text))[3:-3].encode(),
+        _("JSON in JSON"): json.dumps(json.dumps(text))[3:-3].encode(),
         "UTF-16 LE": text.encode("utf-16-le"),
         "UTF-16 BE": text.encode("utf-16-be"),
         "UTF-32 LE": text.encode("utf-32-le"),
         "UTF-32 BE": text.encode("utf-32-be"),
         "UTF-7": text.encode("utf-7"),
-        "plain text, decomposed": unicodedata.normalize("NFD", text).encode(),
-        "plain text, backwards": text[::-1].encode(),
+        _("plain text, decomposed"): unicodedata.normalize("NFD", text).encode(),
+        _("plain text, backwards"): text[::-1].encode(),
         "ROT13": codecs.encode(text, "rot13").encode(),
         "hex": plain.hex().encode(),
         "HEX": plain.hex().upper().encode(),
@@ -99,8 +98,8 @@ def encodings(text: str) -> dict[str, bytes]:
         # Of each alignment only the digits that depend on nothing but the text.
         coded = base64.b64encode(b"\0" * shift + plain)
         coded = coded[(0, 2, 3)[shift] : len(coded) - (0, 4, 4)[(len(plain) + shift) % 3]]
-        found[f"base64, alignment {shift}"] = coded
-        found[f"base64 for URLs, alignment {shift}"] = coded.translate(bytes.maketrans(b"+/", b"-_"))
+        found[_("base64, alignment {shift}").format(shift=shift)] = coded
+        found[_("base64 for URLs, alignment {shift}").format(shift=shift)] = coded.translate(bytes.maketrans(b"+/", b"-_"))
     return found
 
 
@@ -118,7 +117,7 @@ def search(name: str, content: bytes, texts: dict[str, str]) -> list[Leak]:
         letters = _bare(data)
         for what, form in bare:
             if form in letters:
-                found.setdefault((where, what), Leak(where, what, "its letters and digits alone"))
+                found.setdefault((where, what), Leak(where, what, _("its letters and digits alone")))
     return list(found.values())
 
 
@@ -130,7 +129,7 @@ def _bare(data: bytes) -> bytes:
 def unpacked(name: str, content: bytes, depth: int = 0) -> Iterator[tuple[str, bytes]]:
     """A file and, recursively, everything in it: (path through the archives, bytes)."""
     if depth > _DEEPEST or len(content) > _LARGEST:
-        raise CanaryError(f"{name} is nested too deeply or too large to look into")
+        raise CanaryError(_("{name} is nested too deeply or too large to look into").format(name=name))
     yield name, content
     for inner, data in _inside(name, content):
         if data and data != content:
@@ -144,7 +143,7 @@ def _inside(name: str, content: bytes) -> Iterator[tuple[str, bytes]]:
                 for entry in archive.infolist():
                     yield entry.filename, archive.read(entry)
         except (zipfile.BadZipFile, RuntimeError, NotImplementedError, zlib.error) as error:
-            raise CanaryError(f"{name} cannot be unpacked: {error}") from None
+            raise CanaryError(_("{name} cannot be unpacked: {error}").format(name=name, error=error)) from None
     elif content[257:262] == b"ustar":
         try:
             with tarfile.open(fileobj=io.BytesIO(content)) as tar:
@@ -153,7 +152,7 @@ def _inside(name: str, content: bytes) -> Iterator[tuple[str, bytes]]:
                     if held is not None:
                         yield member.name, held.read()
         except tarfile.TarError as error:
-            raise CanaryError(f"{name} cannot be unpacked: {error}") from None
+            raise CanaryError(_("{name} cannot be unpacked: {error}").format(name=name, error=error)) from None
     else:
         for magic, kind, unpack in (
             (b"\x1f\x8b", "gzip", gzip.decompress),
