@@ -20,6 +20,7 @@ from quizzes.formula import evaluate, exact
 from quizzes.numbers import render
 from quizzes.parts import Figure
 from quizzes.question import Question
+from quizzes.say import _
 from quizzes.values import PLACE
 
 _ORDER = "#"  # beside the names of a variant, and no name itself
@@ -39,7 +40,7 @@ def draw(question: Question, learner: str, attempt: int = 0, locale: str = "en")
     computed. Choices with `stays_last` stay last. Raises ValueError for a negative attempt.
     """
     if attempt < 0:
-        raise ValueError(f"attempt={attempt}: 0 or more is needed")
+        raise ValueError(_("attempt={attempt}: 0 or more is needed").format(attempt=attempt))
     chosen: dict[str, Any] = {}
     for name, values in question.variants.items():
         seed = _number(learner, question.id, name)
@@ -57,13 +58,15 @@ def redraw(question: Question, variant: str, locale: str = "en") -> Question:
     except (ValueError, RecursionError, TypeError):
         held = None
     if not isinstance(held, dict) or not re.fullmatch(r"[0-9a-f]{8}", str(held.get(_ORDER))):
-        raise VariantError(f"question {question.id}: the recorded variant is not one")
+        raise VariantError(_("question {id}: the recorded variant is not one").format(id=question.id))
     chosen = {name: value for name, value in held.items() if name != _ORDER}
     if set(chosen) != set(question.variants):
-        raise VariantError(f"question {question.id}: the variant is of another edition of the question")
+        raise VariantError(_("question {id}: the variant is of another edition of the question").format(id=question.id))
     for name, value in chosen.items():
         if isinstance(value, bool) or value not in question.variants[name]:
-            raise VariantError(f"question {question.id}: {name} = {value!r} is in no variant of it")
+            raise VariantError(
+                _("question {id}: {name} = {value!r} is in no variant of it").format(id=question.id, name=name, value=value)
+            )
     return _concrete(question, chosen, str(held[_ORDER]), locale)
 
 
