@@ -121,7 +121,7 @@ def _certificate(
     data = registry.certificate(name)
     judged = judge(data, now=now, published=published)
     certificate = judged.certificate
-    if judged.verdict in ("not a certificate", "altered") or certificate is None:
+    if certificate is None:  # altered, or none at all
         why = f"{judged.heading}. {judged.message}"
     elif getattr(certificate, "identifier", None) != name:
         why = _("It holds the certificate {id}.").format(id=certificate.id)

@@ -119,6 +119,11 @@ def test_the_longest_names_stay_inside_the_frame(private, what):
         assert pixels.crop((left - 20, top, left, top + side)).getextrema() == (255, 255)
 
 
+def test_a_line_that_was_estimated_too_narrow_is_set_smaller(private, monkeypatch):
+    monkeypatch.setattr(text, "most_width", lambda content: len(content) / 20)
+    test_the_longest_names_stay_inside_the_frame(private, "widest")
+
+
 @pytest.mark.skipif(shutil.which("pdftotext") is None, reason="pdftotext reads the PDF; on Debian it is in poppler-utils")
 @pytest.mark.parametrize("name", [*DRAWN.values(), LONGEST["widest"], LONGEST["Han"]])
 def test_a_pdf_says_the_name_and_keeps_it_on_the_sheet(private, tmp_path, name):
