@@ -99,14 +99,14 @@ def second_edition(certificate: Any) -> Face:
 
 
 def third_edition(certificate: Any) -> Face:
-    """Edition 3: edition 2 with widths that names of wide letters do not exceed."""
-    return _today(certificate, text.most_width)
+    """Edition 3: edition 2 with widths that names of wide letters do not exceed, and sizes in which the longest fit."""
+    return _today(certificate, text.most_width, {16: 4, 12: 5, 8: 7, 6: 9}, {12: 4, 8: 6, 6: 9})
 
 
-def _today(certificate: Any, measure: Measure) -> Face:
+def _today(certificate: Any, measure: Measure, *smaller: dict[int, int]) -> Face:
     achievement, evidence = certificate.credentialSubject.achievement, certificate.evidence[0]
     passed = "passed the quizzes of" if achievement.achievementType == "Course" else "passed the quiz of"
-    lines, y = _head(certificate, passed, measure)
+    lines, y = _head(certificate, passed, measure, *smaller)
     lines.append(Line(WIDTH / 2, y, 20, f"{certificate.points} · {_dates(certificate)}", middle=True))
     versions = f"Course version {achievement.version}, question bank {certificate.bank_version or 'not named'}"
     lines.append(Line(WIDTH / 2, y + 26, 15, versions, middle=True, quiet=True))
@@ -173,18 +173,25 @@ def _small_print(
     return lines, y + 4
 
 
-def _head(certificate: Any, passed: str, measure: Measure = text.width) -> tuple[list[Line], float]:
+def _head(
+    certificate: Any,
+    passed: str,
+    measure: Measure = text.width,
+    smaller_name: dict[int, int] | None = None,
+    smaller_achievement: dict[int, int] | None = None,
+) -> tuple[list[Line], float]:
     middle = WIDTH / 2
     lines = [Line(middle, 124.0, 40, "Certificate", middle=True, bold=True, spaced=True)]
     lines.append(Line(middle, 164.0, 18, credential.COURSE, middle=True, quiet=True))
     y = 198.0
-    size, wrapped = _fitted(certificate.learner, {52: 1, 42: 1, 34: 1, 28: 2, 20: 3}, 940, measure)
+    size, wrapped = _fitted(certificate.learner, {52: 1, 42: 1, 34: 1, 28: 2, 20: 3, **(smaller_name or {})}, 940, measure)
     for line in wrapped:
         y += size * 1.15
         lines.append(Line(middle, y, size, line, middle=True, bold=True))
     y += 38
     lines.append(Line(middle, y, 18, passed, middle=True, quiet=True))
-    size, wrapped = _fitted(certificate.credentialSubject.achievement.name, {28: 1, 24: 1, 20: 2, 16: 3}, 940, measure)
+    sizes = {28: 1, 24: 1, 20: 2, 16: 3, **(smaller_achievement or {})}
+    size, wrapped = _fitted(certificate.credentialSubject.achievement.name, sizes, 940, measure)
     y += 6
     for line in wrapped:
         y += size * 1.25

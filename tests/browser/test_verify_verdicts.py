@@ -62,7 +62,7 @@ def made(tmp_path_factory):
     }
     # Names at which the lines break elsewhere where a width is another one; in both editions of the drawing.
     for number, name in enumerate(
-        ("W" * 100, "Щж юЁ" * 20, "ñ,Ǆ‰😀﷽ " * 12 + "x", "한Ω" * 50, "ilI. " * 20 + "m", "ẃỺ⸻Ქ" * 25)
+        ("W" * 100, "Щж юЁ" * 20, "ñ,Ǆ‰😀﷽ " * 12 + "x", "한Ω" * 50, "ilI. " * 20 + "m", "ẃỺ⸻Ქ" * 25, "﷽" * 100)
     ):
         wide = certificate(private, 6, name=name[:100].strip())
         files |= {f"wide {number} in {edition}": badge.render(wide, edition) for edition in (2, 3)}

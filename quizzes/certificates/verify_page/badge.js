@@ -78,14 +78,15 @@ function learnerOf(secured) {
   return secured.credentialSubject.identifier[0].identityHash;
 }
 
-function headOf(secured, passed, measure = widthOf) {
+function headOf(secured, passed, measure = widthOf, smallerName = [], smallerAchievement = []) {
   const lines = [lineOf(560, 124, 40, "Certificate", `${MIDDLE}${BOLD} letter-spacing="6"`)];
   lines.push(lineOf(560, 164, 18, COURSE, MIDDLE, true));
   let y = 198;
-  let [size, wrapped] = fitted(learnerOf(secured), [[52, 1], [42, 1], [34, 1], [28, 2], [20, 3]], 940, measure);
+  let [size, wrapped] = fitted(learnerOf(secured), [[52, 1], [42, 1], [34, 1], [28, 2], [20, 3], ...smallerName], 940, measure);
   for (const line of wrapped) lines.push(lineOf(560, (y += size * 1.15), size, line, MIDDLE + BOLD));
   lines.push(lineOf(560, (y += 38), 18, passed, MIDDLE, true));
-  [size, wrapped] = fitted(secured.credentialSubject.achievement.name, [[28, 1], [24, 1], [20, 2], [16, 3]], 940, measure);
+  const sizes = [[28, 1], [24, 1], [20, 2], [16, 3], ...smallerAchievement];
+  [size, wrapped] = fitted(secured.credentialSubject.achievement.name, sizes, 940, measure);
   y += 6;
   for (const line of wrapped) lines.push(lineOf(560, (y += size * 1.25), size, line, MIDDLE));
   return [lines, y + 36];
@@ -118,13 +119,15 @@ function firstEdition(secured) {
   return { lines, summary, qr };
 }
 
-// Edition 2 with `widthOf`, edition 3 with `mostWidth`.
-function todayEdition(secured, measure) {
+const SMALLER = [[[16, 4], [12, 5], [8, 7], [6, 9]], [[12, 4], [8, 6], [6, 9]]];
+
+// Edition 2 with `widthOf`, edition 3 with `mostWidth` and SMALLER.
+function todayEdition(secured, measure, smaller = []) {
   const { achievement, result } = secured.credentialSubject;
   const evidence = secured.evidence[0];
   const points = `${result[0].value} of the points (${achievement.resultDescription[0].requiredValue} needed)`;
   const passed = achievement.achievementType === "Course" ? "passed the quizzes of" : "passed the quiz of";
-  const [lines, below] = headOf(secured, passed, measure);
+  const [lines, below] = headOf(secured, passed, measure, ...smaller);
   lines.push(lineOf(560, below, 20, `${points} · ${datesOf(secured)}`, MIDDLE));
   const versions = `Course version ${achievement.version}, question bank ${bankVersion(achievement) || "not named"}`;
   lines.push(lineOf(560, below + 26, 15, versions, MIDDLE, true));
@@ -218,7 +221,7 @@ function draw(edition, shown, secured, data) {
 const EDITIONS = {
   1: (secured, data) => (isFirstShape(secured) ? draw(1, firstEdition(secured), secured, data) : new Uint8Array()),
   2: (secured, data) => (isFirstShape(secured) ? new Uint8Array() : draw(2, todayEdition(secured, widthOf), secured, data)),
-  3: (secured, data) => (isFirstShape(secured) ? new Uint8Array() : draw(3, todayEdition(secured, mostWidth), secured, data)),
+  3: (secured, data) => (isFirstShape(secured) ? new Uint8Array() : draw(3, todayEdition(secured, mostWidth, SMALLER), secured, data)),
 };
 
 function isFirstShape(secured) {

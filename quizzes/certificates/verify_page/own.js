@@ -13,7 +13,7 @@ function said(secured) {
 
 // Drawn here from what was verified, so it cannot say anything else.
 function picture(secured) {
-  const { summary } = todayEdition(secured, mostWidth);
+  const { summary } = todayEdition(secured, mostWidth, SMALLER);
   const drawn = new Blob([EDITIONS[3](secured, canonicalBytes(secured))], { type: "image/svg+xml" });
   Object.assign(document.getElementById("picture"), { src: URL.createObjectURL(drawn), alt: summary });
 }
