@@ -64,7 +64,9 @@ def build(registry: Registry, folder: Path, now: datetime) -> Report:
     try:
         ring = published.ring()
         trusted = build_page.Trusted.of(published.issuer or b"", status=published.status, revocations=published.revocations)
-    except (KeyringError, build_page.PageError) as error:
+    except KeyringError as error:
+        raise SiteError(f"{registry.path / 'issuer.json'}: {error}. Bring it back from a copy.") from None
+    except build_page.PageError as error:
         raise SiteError(f"{registry.path}: {error}") from None
     _check_apart(registry.path, folder)
     with _building(folder, ring):
