@@ -72,7 +72,11 @@ def build(registry: Registry, folder: Path, now: datetime) -> Report:
     with _building(folder, ring):
         report = Report()
         names = registry.identifiers()
-        _write(folder, _common(published, ring), report)
+        common = _common(published, ring)
+        # First and alone: by it the next build knows a folder, whatever stopped this one.
+        _write(folder, {"issuer.json": common["issuer.json"]}, report)
+        (folder / "c").mkdir(exist_ok=True)
+        _write(folder, common, report)
         listed = _date_of(published.status, report)
         for name in names:
             try:
@@ -192,7 +196,6 @@ def _building(folder: Path, ring: Keyring) -> Iterator[None]:
         if descriptor is not None:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         _check_ours(folder, ring)
-        (folder / "c").mkdir(exist_ok=True)
         for place in (folder, folder / "c", *(folder / "c" / name for name in _present(folder))):
             for path in place.glob(".*.part"):
                 if _PART.fullmatch(path.name):
