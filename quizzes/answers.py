@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from quizzes.copies import past, standing
+from quizzes.say import _
 
 MIME = "application/vnd.offload-lab.answers+json"
 VERSION = 2
@@ -79,7 +80,7 @@ def contents(path: str | os.PathLike[str], mime: str, notes: list[str]) -> list[
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        notes.append(f"{path} could not be read as a notebook; no earlier answers were taken from it.")
+        notes.append(_("{path} could not be read as a notebook; no earlier answers were taken from it.").format(path=path))
         return []
     datas = [output.get("data") for output in outputs if isinstance(output, dict)]
     return [_whole(data[mime]) for data in datas if isinstance(data, dict) and mime in data]
@@ -100,25 +101,31 @@ def _whole(content: Any) -> Any:
 def _record(content: Any, lesson: str, notes: list[str]) -> Record | None:
     """A record of version 1 to 3; None for another lesson's, and, said in `notes`, for what is none."""
     if content is None:
-        notes.append("An answer record in this notebook is cut off or damaged; nothing was taken from it.")
+        notes.append(_("An answer record in this notebook is cut off or damaged; nothing was taken from it."))
         return None
     if not isinstance(content, dict) or not isinstance(content.get("lesson"), str):
-        notes.append("An answer record in this notebook is damaged: it names no lesson. Nothing was taken from it.")
+        notes.append(_("An answer record in this notebook is damaged: it names no lesson. Nothing was taken from it."))
         return None
     if content["lesson"] != lesson:
         return None
     version, answers, pending = content.get("version"), content.get("answers"), content.get("pending", {})
     if isinstance(version, bool) or version not in (1, VERSION, KEEPS_BOTH):
-        said = f"An answer record has version {version!r}; this program reads 1 to {KEEPS_BOTH}. Nothing was taken from it."
+        said = _(
+            "An answer record has version {version!r}; this program reads 1 to {newest}. Nothing was taken from it."
+        ).format(version=version, newest=KEEPS_BOTH)
         notes.append(said)
         return None
     if not isinstance(answers, dict):
-        notes.append("An answer record in this notebook holds no answers; nothing was taken from it.")
+        notes.append(_("An answer record in this notebook holds no answers; nothing was taken from it."))
         return None
     # Version 1 has the same three fields and no others: read, it is version 2.
     bad = [name for name, entry in answers.items() if not is_entry(entry)]
     if bad:
-        notes.append(f"The recorded answer to {', '.join(bad)} is damaged or was edited, and was left out; answer again.")
+        notes.append(
+            _("The recorded answer to {list} is damaged or was edited, and was left out; answer again.").format(
+                list=", ".join(bad)
+            )
+        )
     kept = {name: dict(entry) for name, entry in answers.items() if name not in bad}
     open_ = pending if isinstance(pending, dict) else {}
     learner = content.get("learner")
@@ -133,7 +140,7 @@ def kept_others(content: Any, notes: list[str]) -> dict[str, list[dict[str, Any]
     for name, entries in content.items() if isinstance(content, dict) else ():
         good = [dict(entry) for entry in entries if is_entry(entry)] if isinstance(entries, list) else []
         if not isinstance(entries, list) or len(good) < len(entries):
-            notes.append(f"A second answer to {name} is damaged or was edited, and was left out.")
+            notes.append(_("A second answer to {name} is damaged or was edited, and was left out.").format(name=name))
         if good:
             found[name] = good
     return found
@@ -214,7 +221,8 @@ def shell() -> Any:
 def as_html(record: Record, rows: list[tuple[str, str, str, str]]) -> str:
     """A table of (name, prompt, answer, verdict) with the record's own words only; readable without a kernel."""
     if not rows:
-        return "<p>No answers yet.</p>"
+        return f"<p>{escape(_('No answers yet.'))}</p>"
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    head = "".join(f'<th scope="col">{title}</th>' for title in ("", "Question", "Your answer", "Verdict"))
-    return f"<table><caption>Your answers, lesson {escape(record.lesson)}</caption><tr>{head}</tr>{body}</table>"
+    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in ("", _("Question"), _("Your answer"), _("Verdict")))
+    caption = escape(_("Your answers, lesson {lesson}").format(lesson=record.lesson))
+    return f"<table><caption>{caption}</caption><tr>{head}</tr>{body}</table>"

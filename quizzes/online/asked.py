@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from quizzes.parts import Figure
+from quizzes.figures.received import SentFigure
 from quizzes.say import _
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z]\w{0,30}$")]
@@ -43,7 +43,7 @@ class Asked(_Sent):
     steps: tuple[Part, ...] = ()
     pairs: tuple[Part, ...] = ()
     offered: tuple[Part, ...] = Field(default=(), alias="options")
-    figure: Figure | None = None
+    figure: SentFigure | None = None
     attempt: Annotated[int, Field(ge=1, le=10_000)]
     attempts_left: Annotated[int, Field(ge=0, le=10_000)]
     settled: bool

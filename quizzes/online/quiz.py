@@ -97,6 +97,10 @@ class OnlineQuiz:
     # --- what there is to hand in ---------------------------------------------------------------------------------
 
     @property
+    def locale(self) -> str:
+        return self._desk.locale
+
+    @property
     def score(self) -> tuple[float, float]:
         """Points that the service gave so far, and points there are."""
         with self._desk.lock:
@@ -121,7 +125,7 @@ class OnlineQuiz:
             parts = [_("Graded quiz: {title}").format(title=self._desk.sheet.title or self._desk.lesson), *self._notes()]
             parts.append(self._state())
             for question in self.questions:
-                asked = Quiz._asked(question)
+                asked = Quiz._asked(question, self.locale)
                 parts.append(f"\n{asked}\n   {place(question)}")
                 told = self._desk.told(question)
                 answer = self._desk.recorded(question)

@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from quizzes.answers import notebook_path
+from quizzes.receipts_file import RECEIPTS, append
 from quizzes.say import _
 from quizzes.service import connection as connections
 from quizzes.service.unsent import Unsent, UnsentError
@@ -66,28 +68,32 @@ class Kept:
 
 @dataclass
 class Client:
-    """`url` without a slash at its end. `sleep` waits between tries."""
+    """`url` without a slash at its end. `sleep` waits between tries. `receipts` is the file into which receipts are written, a
+    line each, to be handed in beside the notebook; None: they are only in the replies."""
 
     url: str
     token: str = field(repr=False)
     unsent: Unsent = field(default_factory=Unsent)
     sleep: Callable[[float], None] = time.sleep
+    receipts: Path | None = None
 
     @classmethod
     def found(cls, environ: Mapping[str, str] = os.environ) -> Client:
         """The service that the environment names: OFFLOAD_QUIZ_URL with the Hub's token, else a connection file, else that of
-        the lab. Raises Away where there is none."""
+        the lab. Receipts go into `receipts.txt` beside the notebook. Raises Away where there is none."""
+        path = notebook_path()
+        receipts = (path.parent if path is not None else Path.cwd()) / RECEIPTS
         url = environ.get("OFFLOAD_QUIZ_URL", "").rstrip("/")
         token = environ.get("OFFLOAD_QUIZ_TOKEN") or environ.get("JUPYTERHUB_API_TOKEN", "")
         if url and token:
-            return cls(url, token)
+            return cls(url, token, receipts=receipts)
         from quizzes.service.settings import folder
 
         place = Path(environ.get(connections.VARIABLE) or folder() / "connection.json")
         known = connections.read(place)
         if known is None:
             raise Away(_("The service that judges graded answers is not running here. Practice questions work without it."))
-        return cls(known.url.rstrip("/"), known.token)
+        return cls(known.url.rstrip("/"), known.token, receipts=receipts)
 
     def __post_init__(self) -> None:
         self.token = self.token.strip()
@@ -98,6 +104,17 @@ class Client:
     def lesson(self, lesson: str, locale: str = "en") -> dict[str, Any]:
         """The questions of a lesson as they are to be answered next, and the answers recorded. Raises Away or Refused."""
         return self._ask("GET", f"/lessons/{quote(lesson, safe='')}?locale={quote(locale, safe='')}")
+
+    def collect(self, lesson: str) -> int:
+        """Write the receipts of all recorded answers of a lesson that are not in the file yet; return how many these were.
+
+        For a file that was lost, or answers given elsewhere. Raises Away or Refused, OSError where it cannot be written.
+        """
+        if self.receipts is None:
+            raise Refused("no-file", _("This client was given no file for receipts."), 0)
+        recorded = self.lesson(lesson).get("answers")
+        texts = [one["receipt"] for one in recorded or [] if isinstance(one, dict) and isinstance(one.get("receipt"), str)]
+        return append(self.receipts, texts)
 
     def answer(self, lesson: str, question: str, attempt: int, answer: Any, locale: str = "en") -> dict[str, Any] | Kept:
         """The reply of the service, or Kept where it is away. Raises Refused where it is not counted, UnsentError where the
@@ -126,6 +143,21 @@ class Client:
             self._strike_out(entry)
             raise
         self._strike_out(entry)
+        return self._written(reply)
+
+    def _written(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """The reply, its receipt written to the file; where that fails the reply says so, and nothing is lost."""
+        receipt = reply.get("receipt")
+        if self.receipts is None or not isinstance(receipt, str):
+            return reply
+        try:
+            append(self.receipts, [receipt])
+        except OSError as error:
+            told = _(
+                "The receipt was not written to {path} ({why}). The service has it: say service.collect({lesson!r}) later."
+            )
+            said = told.format(path=self.receipts, why=_short(error), lesson=reply.get("lesson"))
+            return reply | {"receipt_note": said}
         return reply
 
     def send_again(self) -> list[tuple[dict[str, Any], dict[str, Any] | Refused]]:
@@ -143,7 +175,7 @@ class Client:
                     break  # what was told already is not lost
                 raise
             self._strike_out(entry)
-            done.append((entry, outcome))
+            done.append((entry, outcome if isinstance(outcome, Refused) else self._written(outcome)))
         return done
 
     def send(self, lesson: str, content: dict[str, Any]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from quizzes.certificates import did_key, ed25519
 from quizzes.grading import Verdict, judge
-from quizzes.question import Bank, BankError, Question, every, misconceptions
+from quizzes.question import Bank, BankError, Question, every, misconceptions, version
 from quizzes.receipts import Claims, ReceiptError, answer_hash, sign, time_text
 from quizzes.say import _, language
 from quizzes.service.body import Sent
@@ -61,6 +61,7 @@ class Judge:
         self.banks: dict[str, Bank] = {bank.lesson: bank for bank in banks.values()}
         if len(self.banks) < len(banks):
             raise StartError(f"Two files in {folder} have questions of the same lesson; put them into one.")
+        self._versions = {question.id: version(question) for bank in banks.values() for question in bank.questions}
         self.attempts = attempts
         self._key = private_key
         self.issuer = did_key.did_of(ed25519.public_key(private_key))
@@ -92,7 +93,7 @@ class Judge:
             count, best = used.get(plain.id, (0, 0.0))
             settled = best >= 1.0 or count >= self.attempts
             attempt = count if settled else count + 1
-            public = _public(self._edition(lesson, plain.name, learner, attempt, locale))
+            public = _public(self._edition(lesson, plain.name, learner, attempt, locale), locale)
             place = {"attempt": attempt, "attempts_left": 0 if settled else self.attempts - count, "settled": settled}
             found.append(public | place | {"edition": _edition_of(public)})
         return found
@@ -104,7 +105,7 @@ class Judge:
         for an answer that cannot be recorded.
         """
         question = self.edition(lesson, sent.question, learner, sent.attempt, sent.locale)
-        if sent.edition and sent.edition != _edition_of(_public(question)):
+        if sent.edition and sent.edition != _edition_of(_public(question, sent.locale)):
             said = _("This question has changed since you read it; nothing was recorded, and no attempt used. Load it again.")
             raise ServiceError(409, "changed", said)
         with language(sent.locale):
@@ -127,6 +128,7 @@ class Judge:
                     attempt=sent.attempt,
                     at=at,
                     nonce=sent.nonce,
+                    bank=self._versions[question.id],
                 )
                 receipt = sign(claims, self._key, self.issuer)
             except ReceiptError:
@@ -181,8 +183,8 @@ class Judge:
         return "\n".join(lines)
 
 
-def _public(question: Question) -> dict[str, Any]:
-    public = question.public()
+def _public(question: Question, locale: str) -> dict[str, Any]:
+    public = question.public(locale)
     # An id is the author's and may say what the question is after. Hints are not given in a graded quiz.
     del public["id"], public["hints"], public["hint_cost"]
     return public
