@@ -272,7 +272,7 @@ class Quiz:
         return "\n".join(parts)
 
     @staticmethod
-    def _asked(question: Question | Asked, locale: str) -> str:
+    def _asked(question: Question | Asked, locale: str = "en") -> str:
         lines = [f"{question.name}. {question.prompt}"]
         drawn = picture(question, locale)
         lines += [f"   {line}".rstrip() for line in drawn.text().split("\n")] if drawn is not None else []
