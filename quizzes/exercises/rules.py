@@ -20,10 +20,9 @@ def covers(arguments: list[Any], got: Any) -> str | None:
     at = 0
     for number, (start, stop) in enumerate(got):
         if start != at:
-            said = (
-                _("partition {number} does not start where the one before it stops") if number else _("the first starts late")
-            )
-            return said.format(number=number)
+            if not number:
+                return _("the first partition does not start at 0")
+            return _("partition {number} does not start where the one before it stops").format(number=number)
         if stop <= start:
             return _("partition {number} is empty").format(number=number)
         if stop - start > most:
