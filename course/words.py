@@ -94,7 +94,7 @@ def lesson(number: str) -> Found:
 
 
 def graded() -> Found:
-    """The graded questions and the hints of hidden cases; none where the keys are not installed."""
+    """The graded questions and the hints and ideas of hidden cases; none where the keys are not installed."""
     for path, bank in every(KEYS).items():
         yield bank.title, path.name
         for question in bank.questions:
@@ -103,6 +103,8 @@ def graded() -> Found:
     for exercise in with_keys() if HIDDEN.is_dir() else ():
         for case in exercise.hidden:
             yield case.hint, exercise.id
+            for trap in filter(lambda trap: trap.idea, case.traps):
+                yield trap.idea, exercise.id
 
 
 def templates() -> dict[Path, Catalog]:
