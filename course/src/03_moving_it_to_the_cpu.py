@@ -55,9 +55,9 @@ passes.show()
 # - **The state travels.** The accelerator updates. Each step carries the state up the link, and the new state down again.
 # - **The gradient travels.** The CPU updates, where the state lies. Gradients come down, new 16-bit weights go up.
 #
-# ZeRO-Offload (Ren et al., 2021) drew a training step as a graph of everything that is computed from something else, and looked for
-# the cheapest line that cuts the state off from the accelerator. The second way is that line: with 2 + 2 bytes a parameter over
-# the link, none is cheaper. Here is what that means for a model of 7 billion parameters.
+# Ren et al. (*ZeRO-Offload: Democratizing Billion-Scale Model Training*, 2021) drew a training step as a graph of everything that
+# is computed from something else, and looked for the cheapest line that cuts the state off from the accelerator. The second way is
+# that line: with 2 + 2 bytes a parameter over the link, none is cheaper. Here is what that means for a model of 7 billion parameters.
 
 # %% id="crosses"
 PARAMETERS, LINK = 7e9, 25e9  # bytes a second each way: about PCIe 4 with 16 lanes
@@ -316,7 +316,7 @@ for name, total in (("bfloat16", narrow), ("float32", wide)):
 #
 # The update has a price: its bytes, through memory and link, once a step. What it is worth depends on how much is computed in that
 # step. Does a larger model make it worse? Compute takes about 6 operations for each parameter and token (2 forward, 4 backward;
-# Kaplan et al., *Scaling Laws*, 2020), the update 28 bytes for each parameter. Both grow with the model, so its size cancels. What
+# Kaplan et al., *Scaling Laws for Neural Language Models*, 2020), the update 28 bytes for each parameter. Both grow with the model, so its size cancels. What
 # remains is the number of tokens in a step.
 
 # %% id="worth"

@@ -47,8 +47,8 @@ wear.show()
 # %% [markdown] id="files-text"
 # ## Real files
 #
-# ZeRO-Infinity (Rajbhandari et al., 2021) moved the state on from main memory to NVMe. Here is what that is: train a few steps, and
-# look into the folder.
+# Rajbhandari et al. (*ZeRO-Infinity: Breaking the GPU Memory Wall for Extreme Scale Deep Learning*, 2021) moved the state on from
+# main memory to NVMe. Here is what that is: train a few steps, and look into the folder.
 
 # %% id="files"
 import tempfile
