@@ -262,8 +262,8 @@ Curves(
 from course.children import under_limit
 
 P = 24_000_000
-for tier in ("ram", "disk"):
-    print(under_limit(tier, P, limit=4 * P + 80_000_000, ram_budget=24_000_000))
+for run in under_limit(["ram", "disk"], P, limit=4 * P + 80_000_000, ram_budget=24_000_000):
+    print(run)
 
 # %% [markdown] id="limited-read"
 # All of the state is on the disk; in RAM are only a few buffers, through which it streams. (Where your system cannot enforce a
