@@ -86,7 +86,7 @@ def read(data: bytes, name: str, report: Report) -> Iterator[Draft]:
 
 def _parsed(files: dict[str, bytes], path: str, name: str) -> Element | str:
     if path not in files:
-        return _("the manifest names this file, and it is not in the package")
+        return _("the manifest names this file, and the package has no XML file of this name")
     try:
         return parse(files[path], f"{name}/{path}")
     except InterchangeError as error:

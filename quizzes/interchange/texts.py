@@ -54,7 +54,11 @@ def from_mixed(text: str) -> tuple[str, list[str]]:
     """Moodle's automatic format: text whose lines stay lines, in which HTML may stand."""
     if not has_markup(text):
         return clean(html.unescape(text)), []
-    return from_html(text.replace("\r\n", "\n").replace("\n", "<br>"))
+    # "a < b" is no tag: only those that are known, and whole, are.
+    kept = [match.span() for pattern in (_TAG, _HIDDEN_BLOCK) for match in pattern.finditer(text)]
+    inside = {place for start, end in kept for place in range(start, end)}
+    found = "".join("&lt;" if char == "<" and place not in inside else char for place, char in enumerate(text))
+    return from_html(found.replace("\r\n", "\n").replace("\n", "<br>"))
 
 
 def read(text: str, form: str) -> tuple[str, list[str]]:
