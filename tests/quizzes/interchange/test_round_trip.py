@@ -42,10 +42,9 @@ def test_the_bank_comes_back_as_it_went(path, form):
 @given(question=questions())
 def test_any_question_is_judged_alike(form, question):
     data, report = formats.export([bank(question)], form)
-    found = formats.read(data, "a file", None)
     if report.skipped():
-        assert found is None or found.bank is None
         return
+    found = formats.read(data, "a file", None)
     assert found.bank is not None, found.report.lines()
     (same,) = found.bank.questions
     assert formats.checked(found.bank)
