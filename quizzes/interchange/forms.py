@@ -8,7 +8,7 @@ from fractions import Fraction
 from quizzes.interchange.decimals import listed
 from quizzes.interchange.notes import Form
 from quizzes.interchange.report import Report
-from quizzes.interchange.texts import clean, one_space
+from quizzes.interchange.texts import as_html_shows
 from quizzes.question import Question
 from quizzes.say import _
 
@@ -27,7 +27,7 @@ QTI = Form(
         _EXPLAINED
         | {"choices.id", "choices.credit", "credit exactly", "choices.stays_last", "steps.id", "pairs.id", "extra.id"}
     ),
-    normal=lambda text: one_space(clean(text)),
+    normal=as_html_shows,
 )
 
 

@@ -131,6 +131,11 @@ def one_space(text: str) -> str:
     return "\n".join(" ".join(re.split(r"[ \t\f]+", line)).strip(" ") for line in text.split("\n")).strip()
 
 
+def as_html_shows(text: str) -> str:
+    """What is read of a text that is written into HTML: one space between words; that of an indented line is no-break."""
+    return one_space(re.sub(r"(?m)^ +", lambda spaces: "\u00a0" * len(spaces[0]), clean(text)))
+
+
 def starred(text: str) -> str:
     """A short answer for Moodle, to which "*" is any text and "\\*" an asterisk."""
     return text.replace("*", "\\*")

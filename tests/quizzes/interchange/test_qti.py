@@ -120,6 +120,14 @@ def test_scripts_and_pictures_stay_away():
     assert any("pictures" in line for line in report.lines())
 
 
+def test_an_indented_line_stays_indented():
+    (held,) = [held for held in practice("07").questions if "\n    bench" in held.prompt][:1]
+    with zipfile.ZipFile(io.BytesIO(formats.export([practice("07")], "qti22")[0])) as package:
+        root = ElementTree.fromstring(package.read(f"items/{held.id}.xml"))
+    lines = [node.tail for node in root.iter(f"{{{QTI22.items}}}br") if node.tail]
+    assert any(line.startswith("\u00a0" * 4 + "bench") for line in lines)
+
+
 def test_names_of_the_two_editions():
     for one, other in (("simpleChoice", "simple-choice"), ("matchMax", "match-max"), ("prompt", "prompt")):
         assert hyphened(one) == other and humped(f"qti-{other}") == one
