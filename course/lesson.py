@@ -13,6 +13,7 @@ import torch
 
 from course.prediction import Prediction
 from offload_lab.state_bytes import readable
+from quizzes.say import _, _n
 
 __all__ = ["Prediction", "check", "machine"]
 
@@ -20,15 +21,17 @@ __all__ = ["Prediction", "check", "machine"]
 def machine() -> None:
     """Print what this machine has, and what that changes for the lesson."""
     memory = psutil.virtual_memory()
-    print(f"Python {sys.version.split()[0]}, torch {torch.__version__}, {os.cpu_count()} cores")
-    print(f"RAM:  {readable(memory.total)}, of which {readable(memory.available)} are free")
-    print(f"Disk: {readable(shutil.disk_usage('.').free)} are free in this folder")
+    told = _("Python {python}, torch {torch}, {count} cores")
+    print(told.format(python=sys.version.split()[0], torch=torch.__version__, count=os.cpu_count()))
+    told = _("RAM:  {total}, of which {free} are free")
+    print(told.format(total=readable(memory.total), free=readable(memory.available)))
+    print(_("Disk: {free} are free in this folder").format(free=readable(shutil.disk_usage(".").free)))
     if torch.cuda.is_available():
-        print(f"GPU:  {torch.cuda.get_device_name()}. This lesson does not use it.")
+        print(_("GPU:  {device}. This lesson does not use it.").format(device=torch.cuda.get_device_name()))
     else:
-        print("GPU:  none. This lesson needs none: what it shows about memory is the same on both.")
+        print(_("GPU:  none. This lesson needs none: what it shows about memory is the same on both."))
     if memory.available < 2_000_000_000:
-        print("Less than 2 GB are free. Close other programs before the demonstration under a limit.")
+        print(_("Less than 2 GB are free. Close other programs before the demonstration under a limit."))
 
 
 Case = tuple[tuple[Any, ...], Any, str]
@@ -44,16 +47,18 @@ def check(answer: Callable[..., Any], cases: list[Case], todo: str) -> bool:
     A function that returns None everywhere is not begun: then `todo` is printed. What Python or torch raises in it is said,
     not raised.
     """
-    tried = [_try(answer, arguments, expected) for arguments, expected, _ in cases]
-    if all(outcome == "gives None" for outcome in tried):
-        print(f"Not begun. {todo}")
+    tried = [_try(answer, arguments, expected) for arguments, expected, _hint in cases]
+    none = _("gives {value}").format(value=None)
+    if all(outcome == none for outcome in tried):
+        print(_("Not begun. {todo}").format(todo=todo))
         return False
-    for (arguments, _, hint), outcome in zip(cases, tried, strict=True):
+    for (arguments, _expected, hint), outcome in zip(cases, tried, strict=True):
         if outcome:
-            name = getattr(answer, "__name__", "your function")
-            print(f"Not yet: {name}({', '.join(map(repr, arguments))}) {outcome}. {hint}")
+            name = getattr(answer, "__name__", _("your function"))
+            call = f"{name}({', '.join(map(repr, arguments))})"
+            print(_("Not yet: {call} {outcome}. {hint}").format(call=call, outcome=outcome, hint=hint))
             return False
-    print(f"Right, for all {len(cases)} cases.")
+    print(_n("Right, for the one case.", "Right, for all {count} cases.", len(cases)).format(count=len(cases)))
     return True
 
 
@@ -61,6 +66,6 @@ def _try(answer: Callable[..., Any], arguments: tuple[Any, ...], expected: Any) 
     """Empty if it gives what is expected, else what it does."""
     try:
         got = answer(*arguments)
-        return "" if got == expected else f"gives {got!r}"
+        return "" if got == expected else _("gives {value}").format(value=repr(got))
     except _LEARNERS_ERRORS as error:
-        return f"stops with {type(error).__name__}: {error}"
+        return _("stops with {error}").format(error=f"{type(error).__name__}: {error}")

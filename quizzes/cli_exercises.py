@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from quizzes.say import _, _n
+
 app = typer.Typer(no_args_is_help=True, help=__doc__)
 Course = Annotated[Path, typer.Option(help="The course folder, with submitted/<student>/exercises/exercises.ipynb.")]
 
@@ -24,8 +26,9 @@ def build(course: Course = Path("graded")) -> None:
         write(build_notebook(exercises()), path)
     except (ExerciseError, OSError) as error:
         raise _stop(error) from None
-    typer.echo(f"Hand out {path}")
-    typer.echo(f"Collect each as {course / 'submitted' / '<student>' / 'exercises' / 'exercises.ipynb'}")
+    typer.echo(_("Hand out {path}").format(path=path))
+    theirs = course / "submitted" / "<student>" / "exercises" / "exercises.ipynb"
+    typer.echo(_("Collect each as {path}").format(path=theirs))
 
 
 @app.command()
@@ -55,13 +58,21 @@ def grade(
     if as_json:
         typer.echo(json.dumps(report.to_json(), ensure_ascii=False))
         return
-    typer.echo(f"Isolation: {report.isolation}")
+    typer.echo(_("Isolation: {level}").format(level=report.isolation))
     for result in report.results:
-        typer.echo(f"{result.student}: {result.score:g} of {result.max_score:g}")
+        scored = _("{name}: {score:g} of {most:g}")
+        typer.echo(scored.format(name=result.student, score=result.score, most=result.max_score))
         for note in result.notes:
             typer.echo(f"    {note}")
         for one in result.exercises:
-            typer.echo(f"    {one.exercise}: {one.score:g} of {one.max_score:g} ({one.passed} of {one.cases} cases)")
+            line = _n(
+                "{name}: {score:g} of {most:g} ({passed} of {cases} case)",
+                "{name}: {score:g} of {most:g} ({passed} of {cases} cases)",
+                one.cases,
+            )
+            typer.echo(
+                "    " + line.format(name=one.exercise, score=one.score, most=one.max_score, passed=one.passed, cases=one.cases)
+            )
             for note in one.notes:
                 typer.echo(f"        {note}")
 

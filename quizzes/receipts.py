@@ -75,7 +75,7 @@ def answer_hash(answer: Any) -> str:
     try:
         return "sha256:" + hashlib.sha256(strict_json.canonical(answer)).hexdigest()
     except strict_json.MalformedJsonError as error:
-        raise ReceiptError(f"The answer cannot be hashed: {error}.") from None
+        raise ReceiptError(_("The answer cannot be hashed: {error}.").format(error=error)) from None
 
 
 def sign(claims: Claims, private_key: Ed25519PrivateKey, issuer: str | None = None) -> str:
@@ -89,10 +89,12 @@ def sign(claims: Claims, private_key: Ed25519PrivateKey, issuer: str | None = No
     try:
         payload = strict_json.canonical(content)
     except strict_json.MalformedJsonError as error:
-        raise ReceiptError(f"The receipt cannot be written: {error}.") from None
+        raise ReceiptError(_("The receipt cannot be written: {error}.").format(error=error)) from None
     receipt = f"{PREFIX}.{_text(payload)}.{_text(private_key.sign(_CONTEXT + payload))}"
     if len(receipt) > LONGEST:
-        raise ReceiptError(f"The receipt has {len(receipt)} characters; {LONGEST} are allowed.")
+        raise ReceiptError(
+            _("The receipt has {count} characters; {most} are allowed.").format(count=len(receipt), most=LONGEST)
+        )
     return receipt
 
 
@@ -102,51 +104,53 @@ def check(receipt: str, trusted: Set[str]) -> Claims:
     One set of claims under one key has exactly one text that passes: a receipt altered in any character is refused.
     """
     if not isinstance(receipt, str) or len(receipt) > LONGEST:
-        raise ReceiptError(f"This is not a receipt: a receipt is a text of at most {LONGEST} characters.")
+        raise ReceiptError(_("This is not a receipt: a receipt is a text of at most {most} characters.").format(most=LONGEST))
     parts = receipt.split(".")
     if len(parts) != 3 or parts[0] != PREFIX:
-        raise ReceiptError(f"This is not a receipt: a receipt has the form {PREFIX}.PAYLOAD.SIGNATURE.")
+        raise ReceiptError(_("This is not a receipt: a receipt has the form {prefix}.PAYLOAD.SIGNATURE.").format(prefix=PREFIX))
     payload, signature = _bytes(parts[1], "payload"), _bytes(parts[2], "signature")
     try:
         content = strict_json.loads(payload)
         canonical = strict_json.canonical(content)
     except strict_json.MalformedJsonError as error:
-        raise ReceiptError(f"The receipt cannot be read: {error}.") from None
+        raise ReceiptError(_("The receipt cannot be read: {error}.").format(error=error)) from None
     claims = _checked(content)
     if canonical != payload:
-        raise ReceiptError("The receipt is altered: its claims are not in canonical form.")
+        raise ReceiptError(_("The receipt is altered: its claims are not in canonical form."))
     if claims.issuer not in trusted:
-        raise ReceiptError(f"The receipt is signed by {claims.issuer}, which is not an issuer that you trust.")
+        raise ReceiptError(
+            _("The receipt is signed by {issuer}, which is not an issuer that you trust.").format(issuer=claims.issuer)
+        )
     try:
         ed25519.verify(did_key.key_of(claims.issuer), signature, _CONTEXT + payload)
     except ValueError as error:
-        raise ReceiptError(f"The receipt is altered or forged: {error}.") from None
+        raise ReceiptError(_("The receipt is altered or forged: {error}.").format(error=error)) from None
     return claims
 
 
 def _checked(content: Any) -> Claims:
     names = {field.name for field in fields(Claims)}
     if not isinstance(content, dict) or set(content) != names:
-        raise ReceiptError(f"The receipt must claim {', '.join(sorted(names))}, and nothing else.")
+        raise ReceiptError(_("The receipt must claim {names}, and nothing else.").format(names=", ".join(sorted(names))))
     for name in names - {"score", "max_score", "attempt"}:
         if not isinstance(content[name], str):
-            raise ReceiptError(f"The receipt's {name} is not text.")
+            raise ReceiptError(_("The receipt's {name} is not text.").format(name=name))
     for name in ("score", "max_score"):
         number = content[name]
         if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
-            raise ReceiptError(f"The receipt's {name} is not a finite number.")
+            raise ReceiptError(_("The receipt's {name} is not a finite number.").format(name=name))
     if not 0 <= content["score"] <= content["max_score"]:
-        raise ReceiptError("The receipt's score is not between 0 and max_score.")
+        raise ReceiptError(_("The receipt's score is not between 0 and max_score."))
     attempt = content["attempt"]
     # JSON has one kind of number: an attempt of 1.0 is written `1`.
     if isinstance(attempt, bool) or not isinstance(attempt, (int, float)) or attempt != attempt // 1 or attempt < 1:
-        raise ReceiptError("The receipt's attempt is not a whole number from 1 on.")
+        raise ReceiptError(_("The receipt's attempt is not a whole number from 1 on."))
     if not _HASH.fullmatch(content["answer_hash"]):
-        raise ReceiptError("The receipt's answer_hash is not sha256: and 64 hexadecimal digits.")
+        raise ReceiptError(_("The receipt's answer_hash is not sha256: and 64 hexadecimal digits."))
     try:
         datetime.strptime(content["at"], _TIME)
     except ValueError:
-        raise ReceiptError("The receipt's time is not of the form 2026-12-02T22:38:41.123456Z.") from None
+        raise ReceiptError(_("The receipt's time is not of the form 2026-12-02T22:38:41.123456Z.")) from None
     return Claims(**(content | {"attempt": int(attempt)}))
 
 
@@ -163,9 +167,9 @@ def _bytes(text: str, what: str) -> bytes:
     try:
         data = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, UnicodeEncodeError):
-        raise ReceiptError(f"The receipt's {what} is not base64url text.") from None
+        raise ReceiptError(_("The receipt's {what} is not base64url text.").format(what=what)) from None
     if _text(data) != text:  # spare bits of the last symbol, `+` or `/`
-        raise ReceiptError(f"The receipt's {what} is not written in its one form.")
+        raise ReceiptError(_("The receipt's {what} is not written in its one form.").format(what=what))
     return data
 
 

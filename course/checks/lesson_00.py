@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from course.contract import Case, Contract, Idea
+from quizzes.say import N_
 
 _MORE = 10**9
 
@@ -33,8 +34,10 @@ step_seconds = Contract(
         Case((_MORE, 2e9, -1.0, False), ValueError, "A bandwidth that is not above 0 raises ValueError, with a sentence why."),
     ],
     [
-        Idea("You add the two also when they run at the same time. Overlapped, the step takes as long as the longer.", _added),
-        Idea("You move the state once. It is read, and in the same step it is written: 20 bytes a parameter.", _once),
-        Idea("You take the shorter of the two. Nobody is done before the slower lane is.", _fastest),
+        Idea(
+            N_("You add the two also when they run at the same time. Overlapped, the step takes as long as the longer."), _added
+        ),
+        Idea(N_("You move the state once. It is read, and in the same step it is written: 20 bytes a parameter."), _once),
+        Idea(N_("You take the shorter of the two. Nobody is done before the slower lane is."), _fastest),
     ],
 )

@@ -14,6 +14,7 @@ from typing import Any
 
 from quizzes.certificates import badge, badge_layout, credential, fonts, png, qr, verify
 from quizzes.certificates.strict_json import canonical
+from quizzes.say import _
 
 SCALE = 2
 """Pixels of a unit of the layout: 192 dots an inch on A4."""
@@ -32,7 +33,7 @@ def bake(picture: bytes, secured: dict[str, Any], *, now: datetime) -> bytes:
     """A copy of the PNG `picture` that carries `secured`. Raises BakeError where it is not whole, PngError."""
     verdict = verify.verify(verify.file_bytes(secured), now=now)
     if not verdict.valid:
-        raise BakeError(f"This credential is not baked into a picture. {verdict.message}")
+        raise BakeError(_("This credential is not baked into a picture. {message}").format(message=verdict.message))
     return png.insert(picture, canonical(secured))
 
 
@@ -96,10 +97,15 @@ def _sheet(width: int, height: int) -> tuple[Any, Any]:
 
 
 def _write(pen: Any, line: badge_layout.Line, scale: int) -> None:
-    pieces = [(_font(path, line.size * scale), piece) for path, piece in fonts.runs(line.text)]
+    runs = fonts.runs(line.text)
+    for size in range(line.size * scale, 0, -1):  # the layout only estimates how wide a text is
+        pieces = [(_font(path, size), piece) for path, piece in runs]
+        width = sum(font.getlength(piece) for font, piece in pieces)
+        if width <= line.room * scale:
+            break
     x = line.x * scale
     if line.middle:
-        x -= sum(font.getlength(piece) for font, piece in pieces) / 2
+        x -= width / 2
     for font, piece in pieces:
         fill = badge_layout.QUIET if line.quiet else badge_layout.INK
         pen.text((x, line.y * scale), piece, fill=fill, font=font, anchor="ls")

@@ -14,6 +14,7 @@ from quizzes.exercises.exercise import KEYS, Exercise, with_keys
 from quizzes.exercises.sandbox import LEVELS, LIMITS, Level, Limits, Outcome, Reply, isolation, run
 from quizzes.exercises.submission import SubmissionError, is_student, read, sources
 from quizzes.printable import clean
+from quizzes.say import _, _n, spoken, words
 
 ASSIGNMENT = "exercises"
 
@@ -58,8 +59,8 @@ def judge(exercise: Exercise, source: str, level: Level, limits: Limits = LIMITS
     """Run one exercise's text behind walls and compare here. Raises ExercisesError where the walls cannot be built."""
     cases = exercise.all_cases
     outcome = run(source, exercise.function, [case.arguments for case in cases], level, limits, private)
-    if outcome.ended.startswith("the isolation could not be set up"):
-        raise ExercisesError(f"{outcome.ended}. Nothing was graded.")
+    if outcome.kind == "isolation":
+        raise ExercisesError(_("{why}. Nothing was graded.").format(why=outcome.ended))
     return mark(exercise, outcome)
 
 
@@ -75,14 +76,16 @@ def mark(exercise: Exercise, outcome: Outcome) -> Mark:
         if why is None:
             passed += 1
         elif number <= len(exercise.cases):
-            notes.append(clean(f"case {number}: {why}. {case.hint}"))
+            hint = words(f"lesson_{exercise.lesson}", case.hint)
+            notes.append(clean(_("case {number}: {why}. {hint}").format(number=number, why=why, hint=hint)))
         elif case.hint not in failed:
-            notes.append(f"a hidden case: {case.hint}")
+            notes.append(_("a hidden case: {hint}").format(hint=words("keys", case.hint)))
             failed.add(case.hint)
     if outcome.ended:
         at = len(outcome.replies) + 1
-        told = at <= len(exercise.cases) or outcome.ended.startswith(("stopped after", "a result is larger"))
-        notes.append(clean(f"case {at}: {outcome.ended}" if told else "a hidden case: the process ended there"))
+        told = at <= len(exercise.cases) or outcome.kind in {"time", "size"}
+        ended = _("case {number}: {why}").format(number=at, why=outcome.ended)
+        notes.append(clean(ended if told else _("a hidden case: the process ended there")))
     share = Fraction(passed, len(cases))
     score = float(Fraction(exercise.points) * share)
     return Mark(exercise.id, min(max(score, 0.0), exercise.points), exercise.points, passed, len(cases), notes)
@@ -102,13 +105,14 @@ def grade_class(course: Path, accept_none: bool = False, limits: Limits = LIMITS
     whole = with_keys(keys=keys)
     submitted = course / "submitted"
     if not submitted.is_dir():
-        raise ExercisesError(f"nobody has submitted: there is no {submitted}/<student>/{ASSIGNMENT}/")
+        said = _("nobody has submitted: there is no {path}")
+        raise ExercisesError(said.format(path=f"{submitted}/<student>/{ASSIGNMENT}/"))
     level = isolation(accept_none)
     private = (course, keys)
     results = [
         _grade(course, path.name, whole, level, limits, private) for path in sorted(submitted.iterdir()) if path.is_dir()
     ]
-    return Report(LEVELS[level], results)
+    return Report(_(LEVELS[level]), results)
 
 
 def _grade(
@@ -116,7 +120,7 @@ def _grade(
 ) -> Result:
     most = sum(exercise.points for exercise in whole)
     if not is_student(student):
-        said = "a student's id has letters, digits and _.@+- only; the folder was not read"
+        said = _("a student's id has letters, digits and _.@+- only; the folder was not read")
         return Result(clean(ascii(student)[1:-1]), 0.0, most, [said])
     try:
         texts, notes = sources(read(course, student, ASSIGNMENT), whole)
@@ -133,12 +137,15 @@ def _grade(
 
 def feedback(result: Result) -> str:
     """A page for one student. Everything is escaped, and the page may run nothing."""
-    rows = [f"<h1>{html.escape(result.student)}: {result.score:g} of {result.max_score:g}</h1>"]
+    of = _("{name}: {score:g} of {most:g}")
+    rows = [f"<h1>{html.escape(of.format(name=result.student, score=result.score, most=result.max_score))}</h1>"]
     rows += [f"<p>{html.escape(note)}</p>" for note in result.notes]
     for one in result.exercises:
-        rows.append(f"<h2>{html.escape(one.exercise)}: {one.score:g} of {one.max_score:g}</h2>")
-        rows.append(f"<p>{one.passed} of {one.cases} cases</p><ul>")
+        rows.append(f"<h2>{html.escape(of.format(name=one.exercise, score=one.score, most=one.max_score))}</h2>")
+        cases = _n("{passed} of {cases} case", "{passed} of {cases} cases", one.cases)
+        rows.append(f"<p>{html.escape(cases.format(passed=one.passed, cases=one.cases))}</p><ul>")
         rows += [f"<li>{html.escape(note)}</li>" for note in one.notes]
         rows.append("</ul>")
     policy = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">'
-    return f'<!doctype html><html lang="en"><meta charset="utf-8">{policy}<title>Feedback</title>{"".join(rows)}</html>\n'
+    head = f'<!doctype html><html lang="{html.escape(spoken())}"><meta charset="utf-8">{policy}'
+    return f"{head}<title>{html.escape(_('Feedback'))}</title>{''.join(rows)}</html>\n"

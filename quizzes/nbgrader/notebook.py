@@ -13,6 +13,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from quizzes.figures import picture
 from quizzes.grading import judge
 from quizzes.nbgrader.folder import read_file
 from quizzes.printable import clean
@@ -45,6 +46,9 @@ def build(bank: Bank) -> NotebookNode:
     ]
     for question in bank.questions:
         lines = [f"**{question.name}.** {question.prompt.rstrip()}", ""]
+        drawn = picture(question)
+        if drawn is not None:
+            lines += [drawn.html(), ""]
         lines += [f"- **{choice.id})** {choice.text}" for choice in question.choices]
         lines += [f"- **{step.id})** {step.text}" for step in question.shown_steps()]
         if question.pairs:

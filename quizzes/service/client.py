@@ -36,6 +36,14 @@ class Away(Exception):
     """The service can't be reached or can't answer now; the message says so and what to do."""
 
 
+class Unreached(Away):
+    """No connection came about: whatever was to be sent has not reached the service."""
+
+
+class Unknown(Away):
+    """The service does not take this token. Nothing is said of an answer."""
+
+
 class Refused(Exception):
     """The service answered and did not count this; `code` is its word for why, the message its sentence."""
 
@@ -64,7 +72,7 @@ class Client:
     line each, to be handed in beside the notebook; None: they are only in the replies."""
 
     url: str
-    token: str
+    token: str = field(repr=False)
     unsent: Unsent = field(default_factory=Unsent)
     sleep: Callable[[float], None] = time.sleep
     receipts: Path | None = None
@@ -86,6 +94,12 @@ class Client:
         if known is None:
             raise Away(_("The service that judges graded answers is not running here. Practice questions work without it."))
         return cls(known.url.rstrip("/"), known.token, receipts=receipts)
+
+    def __post_init__(self) -> None:
+        self.token = self.token.strip()
+        if not self.token or not all("!" <= letter <= "~" for letter in self.token):
+            # http.client would show it in its error.
+            raise Unknown(_("The token for the service has a character that no token has, or is empty; give it again."))
 
     def lesson(self, lesson: str, locale: str = "en") -> dict[str, Any]:
         """The questions of a lesson as they are to be answered next, and the answers recorded. Raises Away or Refused."""
@@ -164,6 +178,12 @@ class Client:
             done.append((entry, outcome if isinstance(outcome, Refused) else self._written(outcome)))
         return done
 
+    def send(self, lesson: str, content: dict[str, Any]) -> dict[str, Any]:
+        """Sends an answer of which the caller keeps account: question, attempt, answer, nonce, locale, and edition where it is
+        known. Raises Away, after which the same may be sent again, or Refused."""
+        _encoded(content)
+        return self._send(content | {"lesson": lesson})
+
     def _strike_out(self, entry: dict[str, Any]) -> None:
         try:
             self.unsent.remove(entry["nonce"])
@@ -177,19 +197,21 @@ class Client:
     def _ask(self, method: str, path: str, content: Any = None) -> dict[str, Any]:
         """Up to TRIES times. A refusal that speaks of now and not of the answer is Away."""
         body = None if content is None else _encoded(content)
-        said = ""
+        said, reached = "", False
         for tries in range(TRIES):
             try:
                 status, again, reply = self._once(method, path, body)
             except (OSError, http.client.HTTPException, ValueError) as error:
-                wait, said = 0.2 * 2**tries, _("the service cannot be reached ({error}).").format(error=_short(error))
+                reached = reached or not isinstance(error, _NoConnection)
+                wait, said = 0.2 * 2**tries, _("The service cannot be reached ({error}).").format(error=_short(error))
             else:
+                reached = True
                 if status == 200:
                     return reply
                 message = str(reply.get("message", f"HTTP {status}"))
                 if status == 401:
                     # Its own token may be new after a restart: nothing is said of the answer.
-                    raise Away(message)
+                    raise Unknown(message)
                 if status not in _AGAIN:
                     raise Refused(str(reply.get("error", "refused")), message, status)
                 wait, said = again, message
@@ -197,7 +219,7 @@ class Client:
                 if wait > 5:
                     break
                 self.sleep(wait * random.uniform(1.0, 1.5))  # many that failed together do not come back together
-        raise Away(said)
+        raise Away(said) if reached else Unreached(said)
 
     def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, float, dict[str, Any]]:
         """(status, seconds to wait, the object). Raises OSError, HTTPException or ValueError for anything else."""
@@ -211,7 +233,10 @@ class Client:
         else:
             made = http.client.HTTPConnection(parts.hostname, parts.port, timeout=CONNECT_SECONDS)
         try:
-            made.connect()
+            try:
+                made.connect()
+            except OSError as error:
+                raise _NoConnection(_short(error)) from None
             made.sock.settimeout(ANSWER_SECONDS)
             headers = {
                 "Authorization": f"Bearer {self.token}",
@@ -223,15 +248,20 @@ class Client:
             data = answer.read(_LARGEST + 1)
             if len(data) > _LARGEST:
                 raise ValueError("its answer is too large")
-            content = json.loads(data)
+            try:
+                content = json.loads(data)
+            except (ValueError, RecursionError):
+                raise ValueError(_("what answers there is not this service")) from None
             if not isinstance(content, dict):
                 raise ValueError("its answer is not an object")
             told = answer.getheader("Retry-After", "1")
             return answer.status, float(told) if told.isascii() and told.isdigit() else 1.0, content
-        except RecursionError:
-            raise ValueError("its answer is nested too deeply") from None
         finally:
             made.close()
+
+
+class _NoConnection(OSError):
+    pass
 
 
 def _encoded(content: Any) -> bytes:
@@ -243,4 +273,12 @@ def _encoded(content: Any) -> bytes:
 
 
 def _short(error: BaseException) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        told = error.verify_message
+        if "expired" in told or "not yet valid" in told:
+            now = time.strftime("%Y-%m-%d %H:%M")
+            return _("its certificate is not valid at {now}, which is the time of this computer: look at its clock").format(
+                now=now
+            )
+        return _("its certificate is not trusted here: {why}").format(why=told)
     return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -26,7 +26,7 @@ def scripts():
     """The page's own scripts in a browser, without what it shows."""
     from playwright.sync_api import sync_playwright
 
-    code = "\n".join(build_page.source(f"{name}.js") for name in build_page.SCRIPTS if name != "page")
+    code = "\n".join(build_page.source(f"{name}.js") for name in build_page.VERIFIER)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--headless", "--no-sandbox", "--disable-gpu"])
         page = browser.new_page()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 
 from typer.testing import CliRunner
 
+from quizzes.certificates import identifier, issuing, signing
 from quizzes.certificates.cli import app
+from quizzes.certificates.parts import format_time
+from quizzes.certificates.published import public_name
 
 URL = "https://example.org/certificates"
 
@@ -41,3 +45,17 @@ def verdict(path, what, *more):
     report = json.loads(result.stdout)
     assert result.exit_code == (0 if report["verdict"] == "valid" else 1)
     return report
+
+
+def unsigned(did, index, issued, *, name="Ada One", until=None, title="Where did the memory go?", base=URL, school="A School"):
+    """A certificate of today's shape before it is signed, with the place `index` in the status list (None: no registry)."""
+    achieved = issuing.Achieved(
+        name, "name", (issuing.Passed("01", title, Decimal(3), Decimal(3)),), Decimal("0.8"), "instructor",
+        "1.0", "1.0", (issuing.File.of("results.json", b"{}"),),
+    )  # fmt: skip
+    return issuing.build(achieved, issuing.Place(did, identifier.new(), base, school, index), issued=issued, valid_until=until)
+
+
+def signed(private, index, issued, **more):
+    """The same, signed at `issued`."""
+    return signing.sign(unsigned(public_name(private), index, issued, **more), private, format_time(issued))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import shutil
 import socket
 import subprocess
@@ -117,7 +118,7 @@ def test_openbadgeslib_verifies_it(document, key):
 @pytest.mark.parametrize("suite", ["rdfc", "jcs"])
 def test_a_javascript_implementation_verifies_it(document, key, tmp_path, suite):
     if shutil.which("node") is None or not (JAVASCRIPT / "node_modules").exists():
-        pytest.skip("run `npm ci` in tests/interop first")
+        pytest.skip(os.environ.get("INTEROP_MISSING", "run `npm ci` in tests/interop first"))
     sign = rdf.sign if suite == "rdfc" else signing.sign
     signed = sign(document, key, "2026-03-01T00:00:00Z")
     for name, content, verified in (("a", signed, True), ("b", {**signed, "name": "Another"}, False)):
