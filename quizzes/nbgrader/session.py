@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,12 +47,21 @@ class _Shared:
         return getattr(self._gradebook, name)
 
 
+def find_scripts() -> None:
+    """nbgrader calls `alembic` by its bare name for a new gradebook; it lies beside the interpreter, also where no environment
+    was activated."""
+    scripts = str(Path(sys.executable).parent)
+    if scripts not in os.environ.get("PATH", "").split(os.pathsep):
+        os.environ["PATH"] = os.pathsep.join([scripts, os.environ.get("PATH", "")])
+
+
 @contextmanager
 def one_gradebook(url: str, course_id: str) -> Iterator[Gradebook]:
     """Let nbgrader's autograde use one session inside the block; it opens the database a dozen times a student otherwise.
 
     Nothing is written before `gradebook.keep()`; `gradebook.db.rollback()` forgets what came after the last one.
     """
+    find_scripts()
     before = [module.Gradebook for module in _USERS]
     with Gradebook(url, course_id) as gradebook:
         if url.startswith("sqlite"):
