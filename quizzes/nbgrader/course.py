@@ -182,6 +182,9 @@ def _at_work(course: Path, db_url: str | None) -> Iterator[Gradebook]:
             yield gradebook
     except LockedError as error:
         raise CourseError(str(error)) from None
+    except ImportError as error:
+        told = _("the gradebook cannot be used: {package} is not installed; install it, or name another database")
+        raise CourseError(told.format(package=error.name)) from None
     except SQLAlchemyError as error:
         told = _("the gradebook cannot be used ({why}); what was graded before stands")
         raise CourseError(told.format(why=clean(str(error.__cause__ or error), 300))) from None
