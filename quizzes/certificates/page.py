@@ -75,6 +75,7 @@ def profile(certificate: Certificate) -> str:
         form = linkedin.form_of(certificate)
     except ValueError:  # an address that is not https, or none
         return ""
+    copied = escape(_("{field} copied."))
     refused = escape(_("This browser does not let the page copy. Select the text and copy it."))
     rows = "".join(
         f"<dt>{escape(_(label))}</dt><dd>{escape(form[key])} "
@@ -87,5 +88,5 @@ def profile(certificate: Certificate) -> str:
         f"<h2>{escape(_('For a profile'))}</h2><p>"
         f'<a href="{escape(linkedin.link(form))}" rel="noopener noreferrer">{escape(_("Add to LinkedIn"))}</a>. '
         f"{escape(_('Where its form stays empty, copy the fields:'))}</p><dl>{rows}</dl>"
-        f'<p id="copied" role="status" aria-live="polite" data-copied="{escape(_("{field} copied."))}" data-refused="{refused}"></p>'
+        f'<p id="copied" role="status" aria-live="polite" data-copied="{copied}" data-refused="{refused}"></p>'
     )
