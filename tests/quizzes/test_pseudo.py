@@ -187,7 +187,7 @@ def test_what_commands_say(tmp_path):
     there = {"OFFLOAD_LAB_PROGRESS": str(tmp_path / "progress.json")}
     assert left("progress", "show", **there) == []
     assert left("progress", "export", tmp_path / "e.json", **there) == []
-    assert left("exercises", "grade", "--course", tmp_path, allowed={"submitted", "student", "exercises", "/submitted"}) == []
+    assert left("exercises", "grade", "--course", tmp_path, allowed={"submitted/", "student", "exercises/"}) == []
     rows = [{"learner": f"l{n}", "question": "q1", "share": n % 2} for n in range(20)]
     (tmp_path / "rows.json").write_text(json.dumps(rows))
     assert left("analyse", tmp_path / "rows.json") == []
