@@ -95,7 +95,8 @@ def test_a_catalogue_of_a_country_comes_before_that_of_its_language(put):
 @pytest.mark.parametrize(
     "broken",
     [b"", b"\xde\x12\x04", b"not a catalogue", mo({"a": "b"})[:40], mo({"a": "b"})[:-9],
-     mo({"a": "b"}, "nplurals=2; plural=(n"), mo({"a": "b"}, "nplurals=2; plural=__import__('os')"), mo({"a": "b"}).replace(b"UTF-8", b"KLNGN"),
+     mo({"a": "b"}, "nplurals=2; plural=(n"), mo({"a": "b"}, "nplurals=2; plural=__import__('os')"),
+     mo({"a": "b"}).replace(b"UTF-8", b"KLNGN"),
      mo({"a": "\u00e9"}).replace("\u00e9".encode(), b"\xff\xfe"), b"\xde\x12\x04\x95" + b"\xff" * 24, b"\0" * 5000],
 )  # fmt: skip
 def test_a_broken_catalogue_is_english_and_said_once(put, capsys, broken):
