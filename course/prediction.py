@@ -22,6 +22,7 @@ _ASKED = {
     "dollars": N_("Your guess, in dollars:"),
     "ratio": N_("Your guess, how many times:"),
 }
+_HOWS = (N_("Measured"), N_("Simulated"), N_("Counted"), N_("Calculated"))
 _SURE = {N_("a guess"): 30, N_("rather sure"): 60, N_("sure"): 90}
 
 
@@ -140,14 +141,13 @@ class Prediction:
         self._display = ""
         self._publish()
 
-    def compare(self, measured: float) -> None:
-        """Say the prediction beside the measurement. No prediction is from here on recorded as one that was skipped."""
+    def compare(self, found: float, how: str = "Measured") -> None:
+        """Say the prediction beside what was found, and `how`: "Measured", "Simulated", "Counted". No prediction is from here
+        on recorded as one that was skipped."""
+        mine = _("You made no prediction") if self.value is None else _("You predicted {prediction}").format(prediction=self)
         if self.value is None:
             self._take(None, None)
-            print(_("You made no prediction. Measured: {measured}.").format(measured=said(measured, self._unit, 2)))
-        else:
-            told = _("You predicted {prediction}. Measured: {measured}.")
-            print(told.format(prediction=self, measured=said(measured, self._unit, 2)))
+        print(_("{mine}. {how}: {found}.").format(mine=mine, how=_(how), found=said(found, self._unit, 2)))
 
     def _as_text(self) -> str:
         example = EXAMPLES[self._unit].split(",")[0]

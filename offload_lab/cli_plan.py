@@ -45,7 +45,9 @@ def plan(
     hardware: Annotated[Path | None, typer.Option(help="A machine as `offload-lab measure --json` writes it.")] = None,
     gpu: Annotated[str | None, typer.Option(help="An accelerator of the catalogue: rtx4090, a100-80 …")] = None,
     gpu_memory: Annotated[str | None, typer.Option(help='Of one accelerator: "24GiB".')] = None,
-    gpus: Annotated[int, typer.Option(min=1, help="Accelerators; what is trained is shared out among them.")] = 1,
+    gpus: Annotated[
+        int | None, typer.Option(min=1, help="Accelerators, 1 if not given; what is trained is shared out among them.")
+    ] = None,
     ram: Annotated[str | None, typer.Option(help='Host memory: "128GiB".')] = None,
     disk: Annotated[str | None, typer.Option(help='Free on the disk: "2TB".')] = None,
     disk_kind: Annotated[str | None, typer.Option(help="A disk of the catalogue, for its speed; nvme4-consumer.")] = None,
@@ -89,10 +91,11 @@ def plan(
     given = [name for name, value in described.items() if value is not None]
     try:
         if compare is not None:
-            _compare(asked, compare, options, as_json, [*given, *(["--machine"] if machine else [])])
+            whole = [*given, *(["--machine"] if machine else []), *(["--hardware"] if hardware else [])]
+            _compare(asked, compare, options, as_json, whole, gpus)
         elif machine is None and hardware is None and not given:
             unused: dict[str, object] = {
-                "--gpus": gpus != 1,
+                "--gpus": gpus,
                 "--batch": batch != 1,
                 "--sequence": sequence,
                 "--accumulation": accumulation != 1,
@@ -111,7 +114,7 @@ def plan(
         refuse(_as_options(str(error)))
 
 
-def _machine(name: str | None, path: Path | None, described: dict[str, Any], gpus: int) -> Any:
+def _machine(name: str | None, path: Path | None, described: dict[str, Any], gpus: int | None) -> Any:
     from offload_lab import catalogue, given_machine
     from offload_lab.hardware import Hardware
 
@@ -120,19 +123,17 @@ def _machine(name: str | None, path: Path | None, described: dict[str, Any], gpu
         refuse("give either --machine (of the catalogue) or --hardware (a file), not both")
     if name is not None or path is not None:
         parts = [option for option in ("--gpu", "--disk-kind", "--memory", "--link") if described[option] is not None]
-        if parts or gpus != 1:
-            refuse(
-                f"{', '.join(parts) or '--gpus'}: --machine and --hardware have their own; describe a machine by parts instead"
-            )
+        if parts:
+            refuse(f"{', '.join(parts)}: --machine and --hardware have their own; describe a machine by parts instead")
         if path is None:
-            return given_machine.changed(catalogue.machine(name or ""), **sizes, price=described["--price"])
+            return given_machine.changed(catalogue.machine(name or ""), **sizes, price=described["--price"], gpus=gpus)
         try:
             read = Hardware.from_dict(json.loads(path.read_text(encoding="utf-8")))
         except OSError as error:
             refuse(f"--hardware: {str(path)!r} cannot be read: {error.strerror}")
         except json.JSONDecodeError as error:
             refuse(f"--hardware: {str(path)!r} is no JSON ({error}); write it with: offload-lab measure --json > {path.name}")
-        return given_machine.changed(read, **sizes, price=described["--price"])
+        return given_machine.changed(read, **sizes, price=described["--price"], gpus=gpus)
     if sizes["ram"] is None:
         refuse("--ram is needed, such as 128GiB, where a machine is described by parts; or name one with --machine")
     if described["--disk-kind"] is not None and sizes["disk"] is None:
@@ -142,7 +143,7 @@ def _machine(name: str | None, path: Path | None, described: dict[str, Any], gpu
         ram=sizes["ram"],
         gpu=described["--gpu"],
         gpu_memory=sizes["gpu_memory"],
-        gpus=gpus,
+        gpus=1 if gpus is None else gpus,
         link=described["--link"],
         disk=sizes["disk"],
         price=described["--price"],
@@ -150,15 +151,22 @@ def _machine(name: str | None, path: Path | None, described: dict[str, Any], gpu
     )
 
 
-def _compare(asked: Any, names: str, options: dict[str, Any], as_json: bool, too_many: list[str]) -> None:
+def _compare(asked: Any, names: str, options: dict[str, Any], as_json: bool, too_many: list[str], gpus: int | None) -> None:
+    """`gpus`: so many in each machine that has an accelerator of its own; the others are compared as they are."""
     from offload_lab import catalogue
     from offload_lab.comparing import compare, table
+    from offload_lab.given_machine import several
 
     if too_many:
         refuse(f"{', '.join(too_many)}: --compare takes machines of the catalogue as they are")
     if options["run_tokens"] is None:
         refuse("--compare: give --run-tokens as well, such as 1e9; the cost is that of a run")
-    plans = compare(asked, [catalogue.machine(name.strip()) for name in names.split(",")], **options)
+    machines = [catalogue.machine(name.strip()) for name in names.split(",")]
+    if gpus is not None:
+        if all(one.unified or not one.gpus for one in machines):
+            refuse(f"--gpus: no machine of {names} can have another number of accelerators")
+        machines = [one if one.unified or not one.gpus else several(one, gpus) for one in machines]
+    plans = compare(asked, machines, **options)
     typer.echo(json.dumps([made.to_dict() for made in plans], indent=2) if as_json else table(plans))
 
 

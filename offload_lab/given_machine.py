@@ -9,7 +9,7 @@ from dataclasses import fields, replace
 
 from offload_lab import catalogue
 from offload_lab.catalogue_gpus import GPUS, Gpu
-from offload_lab.hardware import Figure, Hardware
+from offload_lab.hardware import GIVEN, Figure, Hardware
 
 MEMORY, DISK = "ddr5-dual", "nvme4-consumer"
 _CPU_FLOPS = 0.8e12  # 16 cores of 50 GFLOP/s, as the catalogue's desktop
@@ -45,21 +45,53 @@ def machine(
     built = catalogue.assemble(
         name, memory=catalogue.memory(memory), disk=below, gpu=part, link=wires, gpus=gpus, ram=ram, cpu_flops=cpu, price=cost
     )
-    built = replace(built, ram=Figure(ram, "assumed", "given"))
+    built = replace(built, ram=Figure(ram, "assumed", GIVEN))
     if gpu_memory is not None:
-        built = replace(built, gpu_memory=Figure(gpu_memory, "assumed", "given"))
+        built = replace(built, gpu_memory=Figure(gpu_memory, "assumed", GIVEN))
     if disk is not None:
-        built = replace(built, disk=Figure(disk, "assumed", "given"))
+        built = replace(built, disk=Figure(disk, "assumed", GIVEN))
     return built
 
 
-def changed(hardware: Hardware, *, ram: int | None, gpu_memory: int | None, disk: int | None, price: float | None) -> Hardware:
-    """A known machine with other sizes. Raises ValueError for memory of an accelerator that it does not have."""
+def changed(
+    hardware: Hardware,
+    *,
+    ram: int | None = None,
+    gpu_memory: int | None = None,
+    disk: int | None = None,
+    price: float | None = None,
+    gpus: int | None = None,
+) -> Hardware:
+    """A known machine with other sizes, or another number of accelerators. Raises ValueError for memory of an accelerator that
+    it does not have."""
+    if gpus is not None:
+        hardware = several(hardware, gpus)
     if gpu_memory is not None and not hardware.gpus:
         raise ValueError(f"{hardware.name} has no accelerator; leave gpu_memory out, or name a machine with one")
     given = {"ram": ram, "gpu_memory": gpu_memory, "disk": disk, "price": price}
-    figures = {name: Figure(value, "assumed", "given") for name, value in given.items() if value is not None}
+    figures = {name: Figure(value, "assumed", GIVEN) for name, value in given.items() if value is not None}
     return replace(hardware, **figures)
+
+
+def several(hardware: Hardware, gpus: int) -> Hardware:
+    """`hardware` with `gpus` accelerators instead of its own; its memory and its disk stay as they are.
+
+    An hour costs in proportion, which is assumed: the price is of the whole machine. Raises ValueError where it has no
+    accelerator, or one that shares its memory with the host.
+    """
+    if gpus < 1:
+        raise ValueError(f"gpus={gpus!r}: a whole number of at least 1 is needed")
+    if not hardware.gpus:
+        raise ValueError(f"gpus={gpus}: {hardware.name} has no accelerator; name a machine with one")
+    if hardware.unified and gpus != hardware.gpus:
+        raise ValueError(f"gpus={gpus}: {hardware.name} has one memory for both, and so {hardware.gpus} accelerator")
+    if gpus == hardware.gpus:
+        return hardware
+    price, name = hardware.price, f"{hardware.name} with {gpus} accelerators"
+    if price is not None:
+        told = f"{gpus} accelerators at {gpus}/{hardware.gpus} of ${price.value:,.2f}; {price.note}"
+        price = Figure(price.value * gpus / hardware.gpus, "assumed", told)
+    return replace(hardware, name=name, gpus=gpus, price=price)
 
 
 def _lent(nbytes: int) -> Gpu:

@@ -66,6 +66,13 @@ def read_records(path: str | os.PathLike[str], lesson: str, notes: list[str] | N
     What could not be read, and what it was, is added to `notes` as sentences. Nothing is raised.
     """
     told = notes if notes is not None else []
+    found = [_record(content, lesson, told) for content in contents(path, MIME, told)]
+    return [record for record in found if record is not None]
+
+
+def contents(path: str | os.PathLike[str], mime: str, notes: list[str]) -> list[Any]:
+    """What the outputs of a notebook file hold under a media type, in the order of its cells; text that is cut off comes as
+    None. A file that is no notebook is said in `notes`."""
     try:
         notebook = json.loads(Path(path).read_text(encoding="utf-8"))
         cells = notebook["cells"]
@@ -73,28 +80,29 @@ def read_records(path: str | os.PathLike[str], lesson: str, notes: list[str] | N
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        told.append(_("{path} could not be read as a notebook; no earlier answers were taken from it.").format(path=path))
+        notes.append(_("{path} could not be read as a notebook; no earlier answers were taken from it.").format(path=path))
         return []
-    found = []
-    for output in outputs:
-        data = output.get("data") if isinstance(output, dict) else None
-        if isinstance(data, dict) and MIME in data:
-            record = _record(data[MIME], lesson, told)
-            if record is not None:
-                found.append(record)
-    return found
+    datas = [output.get("data") for output in outputs if isinstance(output, dict)]
+    return [_whole(data[mime]) for data in datas if isinstance(data, dict) and mime in data]
 
 
-def _record(content: Any, lesson: str, notes: list[str]) -> Record | None:
-    """A record of version 1 to 3; None for another lesson's, and, said in `notes`, for what is none."""
+def _whole(content: Any) -> Any:
+    """`content` in one piece, None where it is cut off."""
     if isinstance(content, list) and all(isinstance(line, str) for line in content):
         content = "".join(content)  # nbformat may split text into lines
     if isinstance(content, str):
         try:
-            content = json.loads(content)
+            return json.loads(content)
         except (ValueError, RecursionError):
-            notes.append(_("An answer record in this notebook is cut off or damaged; nothing was taken from it."))
             return None
+    return content
+
+
+def _record(content: Any, lesson: str, notes: list[str]) -> Record | None:
+    """A record of version 1 to 3; None for another lesson's, and, said in `notes`, for what is none."""
+    if content is None:
+        notes.append(_("An answer record in this notebook is cut off or damaged; nothing was taken from it."))
+        return None
     if not isinstance(content, dict) or not isinstance(content.get("lesson"), str):
         notes.append(_("An answer record in this notebook is damaged: it names no lesson. Nothing was taken from it."))
         return None
@@ -149,7 +157,7 @@ def _is_more(more: Any) -> bool:
     return whole and _is_number(more.get("confidence", 50), 0, 100) and isinstance(more.get("variant", ""), str)
 
 
-def _is_answer(answer: Any) -> bool:
+def is_answer(answer: Any) -> bool:
     """Text, a number, or one level of them in a list or by name: all that any kind of question records."""
     plain = (str, int, float, type(None))
     if isinstance(answer, list):
@@ -166,7 +174,7 @@ def is_entry(entry: Any) -> bool:
         return False
     if not _is_number(entry.get("earned", 0), 0, 1):
         return False
-    return _is_answer(entry["answer"]) and _is_number(entry.get("share"), 0, 1) and _is_more(entry)
+    return is_answer(entry["answer"]) and _is_number(entry.get("share"), 0, 1) and _is_more(entry)
 
 
 def merge(lesson: str, records: Iterable[Record]) -> tuple[Record, list[str]]:

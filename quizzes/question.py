@@ -5,6 +5,8 @@ Questions and choices are known by ids that never change; nothing is stored by p
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -21,6 +23,8 @@ from quizzes.values import Strict, Value
 
 BANK = Path(__file__).parent / "bank"
 KEYS = Path(__file__).parent / "keys"
+UNNAMED = "imported-unnamed"
+"""The misconception of an imported wrong answer: files of other programs name none."""
 Unit = Literal["bytes", "seconds", "bytes_per_second", "percent", "count", "dollars", "ratio"]
 
 
@@ -220,6 +224,15 @@ def _find(folder: Path, lesson: str) -> Bank:
             )
         )
     return load(found[0])
+
+
+def version(question: Question) -> str:
+    """Sixteen hex digits of all that an undrawn question says, its key with it: what a judgement rests on.
+
+    It tells nothing of the key: the explanations, which nobody can guess, are part of it.
+    """
+    content = json.dumps(question.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def misconceptions() -> dict[str, dict[str, str]]:

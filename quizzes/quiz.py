@@ -6,7 +6,7 @@ import os
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quizzes.answers import MIME, Record, as_html, merge, notebook_path, read_records, shell
 from quizzes.calibration_plot import Shown, shown
@@ -25,6 +25,9 @@ from quizzes.say import _, speak
 from quizzes.say import spoken as spoken_here
 from quizzes.translated import translated
 from quizzes.variants import VariantError, draw, redraw
+
+if TYPE_CHECKING:
+    from quizzes.online.asked import Asked
 
 _open: dict[str, Quiz] = {}
 LOCALES = ("en", "fr", "ko")
@@ -133,7 +136,7 @@ class Quiz:
         new = draw(plain, self.record.learner, self.record.answers.get(question.id, {}).get("attempt", 0), self.locale)
         self.bank = self.bank.model_copy(update={"questions": tuple(new if q.id == new.id else q for q in self.bank.questions)})
         self._keep(new, variant=new.variant)
-        return self._asked(new)
+        return self._asked(new, self.locale)
 
     # --- answering ------------------------------------------------------------------------------------------------
 
@@ -215,7 +218,7 @@ class Quiz:
         parts = [_("Again now:")] if mine else [_("Nothing of this lesson is due.")]
         for name in mine:
             fresh = self._named(name).variants and self.recorded(name) is not None
-            parts.append(self.again(name) if fresh else self._asked(self._named(name)))
+            parts.append(self.again(name) if fresh else self._asked(self._named(name), self.locale))
         return "\n".join([*parts, *elsewhere(backs, self.bank.lesson, moment)])
 
     def _course(self) -> dict[str, Any]:
@@ -259,7 +262,7 @@ class Quiz:
         parts = [_("Quiz: {title}").format(title=self.bank.title)]
         parts += [*self.notes, *self.conflicts()]
         for question in self.bank.questions:
-            parts.append(f"\n{self._asked(question)}")
+            parts.append(f"\n{self._asked(question, self.locale)}")
             if self.recorded(question.name) is not None:
                 parts.append(
                     "   "
@@ -269,9 +272,10 @@ class Quiz:
                 )
         return "\n".join(parts)
 
-    def _asked(self, question: Question) -> str:
+    @staticmethod
+    def _asked(question: Question | Asked, locale: str = "en") -> str:
         lines = [f"{question.name}. {question.prompt}"]
-        drawn = picture(question, self.locale)
+        drawn = picture(question, locale)
         lines += [f"   {line}".rstrip() for line in drawn.text().split("\n")] if drawn is not None else []
         lines += [f"   {choice.id}) {choice.text}" for choice in question.choices]
         lines += [f"   {step.id}) {step.text}" for step in question.shown_steps()]

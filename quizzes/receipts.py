@@ -6,7 +6,8 @@ for something else passes as a receipt. Whoever grades needs the issuer's public
 
 The rules by which receipts become a score are those of `tally`:
 
-1. A receipt counts only under a trusted issuer, for this learner, this run, and a question of this assignment with its points.
+1. A receipt counts only under a trusted issuer, for this learner, this run, and a question of this assignment with its points
+   and, where they are given, in its version.
 2. One attempt counts once. A copy of a receipt adds nothing. Of two that differ and claim the same attempt, the lower counts.
 3. An attempt beyond the limit doesn't count.
 4. A question earns its best attempt.
@@ -63,6 +64,8 @@ class Claims:
     """UTC, as `2026-12-02T22:38:41.123456Z`."""
     nonce: str
     """What the client chose for this answer; the same nonce is never judged twice."""
+    bank: str = ""
+    """`quizzes.question.version` of the question by which it was judged; "" where the service does not say."""
     issuer: str = ""
     """did:key of the service. `sign` fills it in."""
 
@@ -192,11 +195,14 @@ def tally(
     *,
     run: str | None = None,
     attempts: int | None = None,
+    versions: Mapping[str, str] | None = None,
+    until: Mapping[str, str] | None = None,
 ) -> Tally:
     """The score of `learner` by the rules at the top of this module; nothing is raised for a bad receipt, it is refused.
 
     `points` are those of each question of the assignment by id. `run` is the run to grade; None: that of the learner's earliest
-    acceptable receipt. `attempts` is the limit of attempts a question.
+    acceptable receipt. `attempts` is the limit of attempts a question. `versions`: by question id, the version of the bank's
+    question (see `Claims.bank`). `until`: by issuer, the time (as in `Claims.at`) from which its key is not in use any more.
     """
     read: list[tuple[int, Claims]] = []
     refused: list[tuple[int, str]] = []
@@ -206,7 +212,7 @@ def tally(
         except ReceiptError as error:
             refused.append((place, str(error)))
             continue
-        why = _foreign(claims, learner, points, attempts)
+        why = _foreign(claims, learner, points, attempts) or _outdated(claims, versions, until or {})
         if why:
             refused.append((place, why))
         else:
@@ -216,7 +222,9 @@ def tally(
     counted: dict[tuple[str, int], tuple[int, Claims]] = {}
     for place, claims in read:
         if claims.run != run:
-            refused.append((place, _("The receipt is of another run ({run}) of the lesson.").format(run=claims.run)))
+            refused.append(
+                (place, _("The receipt is of another run ({run}) of the lesson.").format(run=ascii(claims.run)[1:-1]))
+            )
             continue
         slot = (claims.question, claims.attempt)
         if slot not in counted:
@@ -224,25 +232,13 @@ def tally(
             continue
         first, held = counted[slot]
         if claims == held:
-            refused.append(
-                (
-                    place,
-                    _("Attempt {attempt} of {question} is there twice; it counts once.").format(
-                        attempt=claims.attempt, question=claims.question
-                    ),
-                )
-            )
+            told = _("Attempt {attempt} of {question} is there twice; it counts once.")
+            refused.append((place, told.format(attempt=claims.attempt, question=claims.question)))
             continue
         lower, other = ((place, claims), first) if claims.score < held.score else ((first, held), place)
         counted[slot] = lower
-        refused.append(
-            (
-                other,
-                _("Two receipts claim attempt {attempt} of {question}; the lower counts.").format(
-                    attempt=claims.attempt, question=claims.question
-                ),
-            )
-        )
+        told = _("Two receipts claim attempt {attempt} of {question}; the lower counts.")
+        refused.append((other, told.format(attempt=claims.attempt, question=claims.question)))
     best: dict[str, Claims] = {}
     for _place, claims in sorted(counted.values(), key=lambda entry: entry[1].attempt):
         held = best.get(claims.question)
@@ -253,19 +249,27 @@ def tally(
 
 def _foreign(claims: Claims, learner: str, points: Mapping[str, float], attempts: int | None) -> str | None:
     if claims.learner != learner:
-        return _("The receipt is of another learner ({learner!a}), not of {other!a}.").format(
-            learner=claims.learner, other=learner
-        )
+        told = _("The receipt is of another learner ({found}), not of {learner}.")
+        return told.format(found=ascii(claims.learner), learner=ascii(learner))
     if claims.question not in points:
-        return _("The receipt is of question {question!a}, which is not part of this assignment.").format(
-            question=claims.question
-        )
+        told = _("The receipt is of question {question}, which is not part of this assignment.")
+        return told.format(question=ascii(claims.question))
     if claims.max_score != points[claims.question]:
-        return _("The receipt is of {max_score:g} points for {question}, which has {points:g}.").format(
-            max_score=claims.max_score, question=claims.question, points=points[claims.question]
-        )
+        told = _("The receipt is of {found:g} points for {question}, which has {points:g}.")
+        return told.format(found=claims.max_score, question=claims.question, points=points[claims.question])
     if attempts is not None and claims.attempt > attempts:
-        return _("The receipt is of attempt {attempt} of {question}; {most} count.").format(
-            attempt=claims.attempt, question=claims.question, most=attempts
-        )
+        told = _("The receipt is of attempt {attempt} of {question}; {most} count.")
+        return told.format(attempt=claims.attempt, question=claims.question, most=attempts)
+    return None
+
+
+def _outdated(claims: Claims, versions: Mapping[str, str] | None, until: Mapping[str, str]) -> str | None:
+    if versions is not None and claims.bank != versions[claims.question]:
+        told = _("The receipt was judged by another version of {question} ({found}) than this bank has ({here}).")
+        found = ascii(claims.bank)[1:-1] or _("none is named")
+        return told.format(question=claims.question, found=found, here=versions[claims.question])
+    retired = until.get(claims.issuer)
+    if retired is not None and claims.at >= retired:
+        told = _("The receipt is of {at}, and its key was in use until {retired}.")
+        return told.format(at=claims.at, retired=retired)
     return None

@@ -153,8 +153,12 @@ class Card:
     def refresh(self) -> None:
         """Show what is recorded."""
         answer = self._quiz.recorded(self._question.name)
-        if answer is None:
-            return
+        if answer is not None:
+            self._fill(answer)
+            self._tell(self._quiz._verdict(self._question), fresh=False)
+
+    def _fill(self, answer: Any) -> None:
+        """Put an answer into the controls."""
         if self._question.choices:
             # A recorded answer may name a choice that an edited file or an older bank had: then nothing is chosen.
             chosen = [answer] if isinstance(answer, str) else answer
@@ -169,7 +173,6 @@ class Card:
                 control.value = answer.get(pair.id) if answer.get(pair.id) in offered else ""
         else:
             self.controls[0].value = str(answer)
-        self._tell(self._quiz._verdict(self._question), fresh=False)
 
     def _tell(self, verdict: Verdict, fresh: bool = True) -> None:
         head = headline(verdict)

@@ -40,6 +40,8 @@ class Line:
     mono: bool = False
     quiet: bool = False
     spaced: bool = False
+    room: float = 960.0
+    """The width that there is. PNG and PDF, which know how wide their letters are, set a wider line smaller."""
 
 
 @dataclass(frozen=True)
@@ -65,10 +67,10 @@ def first_edition(certificate: Any) -> Face:
         (evidence.name, evidence.narrative),
         ("Its limits", evidence.description),
     ):
-        lines.append(Line(84.0, y, 14, heading, bold=True))
+        lines.append(Line(84.0, y, 14, heading, bold=True, room=660.0))
         for line in text.wrap(content, 640 / 14):
             y += 18
-            lines.append(Line(84.0, y, 14, line))
+            lines.append(Line(84.0, y, 14, line, room=660.0))
         y += 25
     for heading, content in (("Certificate", certificate.id), ("Key of the issuer", certificate.issuer.id)):
         lines.append(Line(84.0, y, 13, heading, bold=True))
@@ -124,17 +126,17 @@ def square(certificate: Any) -> Face:
     middle = SQUARE / 2
     lines, y = [], 76.0
     for line in text.wrap(credential.COURSE, 480 / 22):
-        lines.append(Line(middle, y, 22, line, middle=True, quiet=True))
+        lines.append(Line(middle, y, 22, line, middle=True, quiet=True, room=500.0))
         y += 28
     size, wrapped = _fitted(certificate.credentialSubject.achievement.name, {40: 2, 32: 3, 24: 4, 18: 6, 12: 9}, 480)
     y += 10
     for line in wrapped:
         y += size * 1.2
-        lines.append(Line(middle, y, size, line, middle=True, bold=True))
+        lines.append(Line(middle, y, size, line, middle=True, bold=True, room=500.0))
     facts = certificate.validFrom[:10]
     issuer = getattr(certificate.issuer, "name", None)
     for number, line in enumerate(text.wrap(facts if issuer is None else f"{issuer} · {facts}", 440 / 12)[:2]):
-        lines.append(Line(middle, 548.0 + 15 * number, 12, line, middle=True, quiet=True))
+        lines.append(Line(middle, 548.0 + 15 * number, 12, line, middle=True, quiet=True, room=440.0))
     return Face(_title(certificate), certificate.name, tuple(lines), certificate.id)
 
 
@@ -143,15 +145,15 @@ def _small_print(
 ) -> tuple[list[Line], float]:
     lines, y, step = [], 478.0, size + 4
     for heading, content in parts:
-        lines.append(Line(84.0, y, size, heading, bold=True))
+        lines.append(Line(84.0, y, size, heading, bold=True, room=640.0))
         for line in text.wrap(content, 640 / size):
             y += step
-            lines.append(Line(84.0, y, size, line))
+            lines.append(Line(84.0, y, size, line, room=660.0))
         y += step + 6
     for heading, content in facts:
         lines.append(Line(84.0, y, size - 1, heading, bold=True))
         for line in text.wrap(content, 520 / (size - 1)):
-            lines.append(Line(224.0, y, size - 1, line, mono=heading != "Issuer"))
+            lines.append(Line(224.0, y, size - 1, line, mono=heading != "Issuer", room=530.0))
             y += step
     lines.append(Line(84.0, y + 4, size - 1, advice, quiet=True))
     return lines, y + 4

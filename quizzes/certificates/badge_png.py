@@ -97,10 +97,15 @@ def _sheet(width: int, height: int) -> tuple[Any, Any]:
 
 
 def _write(pen: Any, line: badge_layout.Line, scale: int) -> None:
-    pieces = [(_font(path, line.size * scale), piece) for path, piece in fonts.runs(line.text)]
+    runs = fonts.runs(line.text)
+    for size in range(line.size * scale, 0, -1):  # the layout only estimates how wide a text is
+        pieces = [(_font(path, size), piece) for path, piece in runs]
+        width = sum(font.getlength(piece) for font, piece in pieces)
+        if width <= line.room * scale:
+            break
     x = line.x * scale
     if line.middle:
-        x -= sum(font.getlength(piece) for font, piece in pieces) / 2
+        x -= width / 2
     for font, piece in pieces:
         fill = badge_layout.QUIET if line.quiet else badge_layout.INK
         pen.text((x, line.y * scale), piece, fill=fill, font=font, anchor="ls")

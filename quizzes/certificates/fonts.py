@@ -7,6 +7,7 @@ system are used where those lack a character.
 from __future__ import annotations
 
 import importlib.util
+import re
 import unicodedata
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,12 @@ _SYSTEM = (
     "C:/Windows/Fonts/arial.ttf",
     "C:/Windows/Fonts/malgun.ttf",
 )
+_ONE_BY_ONE = frozenset(
+    ("Latn", "Grek", "Cyrl", "Armn", "Geor", "Cher", "Hang", "Hani", "Hira", "Kana", "Bopo", "Yiii", "Ethi", "Cans", "Zyyy")
+)
+"""Scripts (ISO 15924) whose letters keep their shape and place whatever stands beside them; Zyyy is what all scripts share."""
+_PARTS = re.compile("[\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]")
+"""Parts of Hangul syllables, of flags, and skin colours: each alone is drawn as something else than together."""
 REMEDY = N_(
     "Install fonts: pip install 'offload-lab[certificates]' (Latin, Greek, Cyrillic, Korean), or on Debian "
     "apt-get install fonts-dejavu-core fonts-nanum. Or use the SVG, for which the browser finds the fonts."
@@ -86,11 +93,17 @@ def characters(path: Path) -> frozenset[int]:
 
 
 def _check_script(symbol: str) -> None:
-    # These letters change shape or order with their neighbours. Set one by one, as here, they would spell another name.
-    if unicodedata.bidirectional(symbol) in ("R", "AL", "AN") or unicodedata.category(symbol) in ("Mn", "Mc", "Me"):
-        raise FontError(
-            _(
-                "The character U+{code:04X} ({name}) belongs to a script that this program cannot set in a PNG or "
-                "PDF. Use the SVG, which the browser sets right."
-            ).format(code=ord(symbol), name=unicodedata.name(symbol, "no name"))
-        )
+    """Raises FontError for what must not be set one by one, as here: it would spell another name, or show an empty box."""
+    from fontTools.unicodedata import script
+
+    number, name = ord(symbol), unicodedata.name(symbol, "no name")
+    shown = f"U+{number:04X} ({name})"
+    if unicodedata.category(symbol) in ("Mn", "Mc", "Me"):
+        why = _("The mark {symbol} has to be placed on the letter before it, which this program cannot do in a PNG or PDF.")
+    elif unicodedata.category(symbol) == "Cf" or _PARTS.match(symbol):
+        why = _("The character {symbol} only works together with its neighbours, which this program cannot do in a PNG or PDF.")
+    elif script(symbol) not in _ONE_BY_ONE:
+        why = _("The character {symbol} belongs to a script that this program cannot set in a PNG or PDF.")
+    else:
+        return
+    raise FontError(why.format(symbol=shown) + " " + _("Use the SVG, which the browser sets right."))

@@ -31,17 +31,19 @@ def render(secured: dict[str, Any]) -> bytes:
         pdf.rect(edge * _MM, edge * _MM, (badge_layout.WIDTH - 2 * edge) * _MM, (badge_layout.HEIGHT - 2 * edge) * _MM)
     names: dict[Any, str] = {}
     for line in shown.lines:
-        pieces = []
-        for path, piece in fonts.runs(line.text):
+        points = line.size * _MM * _POINT
+        runs = fonts.runs(line.text)
+        for path, _piece in runs:
             if path not in names:
                 names[path] = f"font{len(names)}"
                 pdf.add_font(names[path], fname=str(path))
-            pdf.set_font(names[path], size=line.size * _MM * _POINT)
-            pieces.append((names[path], piece, pdf.get_string_width(piece)))
+        width = sum(_width(pdf, names[path], points, piece) for path, piece in runs)
+        points *= min(1.0, line.room * _MM / width)  # the layout only estimates how wide a text is
+        pieces = [(names[path], piece, _width(pdf, names[path], points, piece)) for path, piece in runs]
         x = line.x * _MM - (sum(width for _, _, width in pieces) / 2 if line.middle else 0)
         pdf.set_text_color(badge_layout.QUIET if line.quiet else badge_layout.INK)
         for name, piece, width in pieces:
-            pdf.set_font(name, size=line.size * _MM * _POINT)
+            pdf.set_font(name, size=points)
             pdf.text(x, line.y * _MM, piece)
             x += width
     left, top, side = (value * _MM for value in badge_layout.QR)
@@ -51,3 +53,8 @@ def render(secured: dict[str, Any]) -> bytes:
     for x, y, length in qr.runs(rows):
         pdf.rect(left + (x + qr.QUIET) * module, top + (y + qr.QUIET) * module, length * module, module, style="F")
     return bytes(pdf.output())
+
+
+def _width(pdf: Any, font: str, points: float, text: str) -> float:
+    pdf.set_font(font, size=points)
+    return pdf.get_string_width(text)

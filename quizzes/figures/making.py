@@ -10,18 +10,25 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from quizzes.figures.picture import FigureError, Picture
+from quizzes.figures.received import Received, SentFigure
 from quizzes.figures.sources import SOURCES
-from quizzes.say import spoken
+from quizzes.say import _, spoken
 
 if TYPE_CHECKING:
+    from quizzes.online.asked import Asked
     from quizzes.question import Question
 
 
-def picture(question: Question, locale: str = "en") -> Picture | None:
+def picture(question: Question | Asked, locale: str = "en") -> Picture | None:
     """The figure of a drawn question; None where it has none. Raises FigureError for one that cannot be drawn."""
     if question.figure is None:
         return None
-    return figure(question.figure.source, question.figure.parameters(), locale)
+    if isinstance(question.figure, SentFigure):
+        return Received(question.figure.title, locale, sent=question.figure)
+    try:
+        return figure(question.figure.source, question.figure.parameters(), locale)
+    except FigureError as error:
+        raise FigureError(_("question {id}, figure: {error}").format(id=question.id, error=error)) from None
 
 
 def figure(source: str, parameters: Mapping[str, Any], locale: str = "en") -> Picture:

@@ -12,11 +12,12 @@ from offload_lab.plots.drawing import Drawing
 from offload_lab.plots.lettering import clean
 from offload_lab.plots.shown import Shown
 from quizzes.numbers import render
+from quizzes.question import BankError
 from quizzes.say import _
 
 
-class FigureError(ValueError):
-    """A figure cannot be drawn; the message begins with the parameter that is wrong."""
+class FigureError(BankError):
+    """A figure cannot be drawn; the message names the parameter that is wrong, and the question where it is known."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class Timeline(Picture):
         run = Run.of([event for events in steps for event in events])
         scale = Scale(LEFT, WIDTH - LEFT - RIGHT, run.seconds)
         several = len(steps) > 1
-        top = drawing.below + (18 if several else 0)
+        top = drawing.below + (24 if several else 4)
         bottom = top + len(run.lanes) * (ROW + APART)
         drawing.axis(LEFT, scale.width, top - 4, bottom, run.seconds, self.milliseconds, 10)
         for number, (start, end) in enumerate(self.steps.simulation().steps, 1):

@@ -11,10 +11,10 @@ from typing import Any
 
 from nbgrader.api import Gradebook
 from nbgrader.converters import autograde
-from nbgrader.preprocessors import latesubmissions, overwritecells, overwritekernelspec, saveautogrades
+from nbgrader.preprocessors import latesubmissions, overwritecells, overwritekernelspec, saveautogrades, savecells
 
 BUSY_MS = 30_000  # how long a write waits for another program that holds the SQLite file
-_USERS: tuple[ModuleType, ...] = (autograde, overwritecells, overwritekernelspec, saveautogrades, latesubmissions)
+_USERS: tuple[ModuleType, ...] = (autograde, overwritecells, overwritekernelspec, saveautogrades, latesubmissions, savecells)
 
 
 class LockedError(RuntimeError):

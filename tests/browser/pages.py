@@ -29,6 +29,7 @@ def chromium():
 def open_page(browser, url, **more):
     """A page at `url` in a context of its own; `page.requests` and `page.problems` fill while it is open."""
     page = browser.new_context(**more).new_page()
+    page.set_default_timeout(90_000)
     page.requests, page.problems = [], []
     page.on("request", lambda request: page.requests.append(request.url))
     page.on("pageerror", lambda error: page.problems.append(str(error)))

@@ -61,6 +61,17 @@ def test_machines_side_by_side():
     assert made[0]["time"]["run_hours"] > 0
 
 
+def test_a_number_of_accelerators_goes_with_machines_of_the_catalogue():
+    made = json.loads(run("--model", "llama-2-7b", "--machine", "h100-80-server", "--gpus", "8", "--json").stdout)
+    assert made["hardware"]["gpus"] == 8 and made["time"]["between"] == 3 * 2 * 6_738_415_616 * 7 // 8
+    asked = ["--compare", "laptop,rtx4090-nvme", "--run-tokens", "1e9", "--gpus", "2"]
+    compared = json.loads(run("--model", "gpt2-xl", *asked, "--json").stdout)
+    assert {plan["hardware"]["name"]: plan["hardware"]["gpus"] for plan in compared} == {
+        "laptop": 0,
+        "rtx4090-nvme with 2 accelerators": 2,
+    }
+
+
 @pytest.mark.parametrize(
     "arguments, said",
     [
@@ -77,6 +88,10 @@ def test_machines_side_by_side():
         (["--model", "gpt2", "--machine", "abacus"], "abacus"),
         (["--model", "gpt2", "--machine", "laptop", "--gpu-memory", "8GiB"], "laptop has no accelerator"),
         (["--model", "gpt2", "--machine", "laptop", "--link", "pcie4x16"], "--link: --machine and --hardware have their own"),
+        (["--model", "gpt2", "--machine", "laptop", "--gpus", "8"], "--gpus: 8: laptop has no accelerator"),
+        (["--model", "gpt2", "--machine", "gb10", "--gpus", "2"], "--gpus: 2: gb10 has one memory for both"),
+        (["--model", "gpt2", "--compare", "laptop", "--run-tokens", "1e6", "--gpus", "2"], "--gpus: no machine of laptop"),
+        (["--model", "gpt2", "--compare", "laptop", "--run-tokens", "1e6", "--hardware", "x"], "--hardware: --compare takes"),
         (["--model", "gpt2", "--hardware", "nowhere.json"], "--hardware: 'nowhere.json' cannot be read"),
         (["--model", "gpt2", "--ram", "8GiB", "--state", "tape"], "--state: 'tape': one of"),
         (["--model", "gpt2", "--ram", "8GiB", "--dtype", "int8"], "--dtype: 'int8': one of"),
