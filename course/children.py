@@ -25,6 +25,7 @@ from offload_lab.inspect import inspect
 from offload_lab.meter import vm_data
 from offload_lab.state_bytes import readable
 from offload_lab.storage.direct_io import BlockFile
+from quizzes.say import _
 
 _WAIT = 300  # seconds after which a child is given up
 
@@ -47,10 +48,9 @@ class Limited:
 
     def __str__(self) -> str:
         if not self.trained:
-            return f'tier="{self.tier}": out of memory, before step {self.steps + 1} was over'
-        return (
-            f'tier="{self.tier}": {self.steps} steps; {readable(self.peak)} of memory at the most, '
-            f"{readable(self.disk)} on disk, {1000 * self.seconds:.0f} ms a step"
+            return _('tier="{tier}": out of memory, before step {steps} was over').format(tier=self.tier, steps=self.steps + 1)
+        return _('tier="{tier}": {steps} steps; {peak} of memory at the most, {disk} on disk, {seconds:.0f} ms a step').format(
+            tier=self.tier, steps=self.steps, peak=readable(self.peak), disk=readable(self.disk), seconds=1000 * self.seconds
         )
 
 
@@ -63,7 +63,9 @@ def under_limit(tier: str, parameters: int, limit: int, ram_budget: int = 24_000
     enforced = not limit_is_enforced()
     with tempfile.TemporaryDirectory(prefix="limited-", dir=".") as folder:
         spec = {"do": "limit", "tier": tier, "parameters": parameters, "limit": limit if enforced else None, "folder": folder}
-        told = _ended(_started(spec | {"ram_budget": ram_budget, "steps": steps}), f"the training with tier={tier!r}")
+        told = _ended(
+            _started(spec | {"ram_budget": ram_budget, "steps": steps}), _("the training with tier={tier!r}").format(tier=tier)
+        )
     return Limited(tier=tier, limit=limit if enforced else None, **told)
 
 
@@ -79,10 +81,10 @@ def killed(durabilities: Sequence[str | int], in_step: int = 7) -> dict[str | in
                 spec = {"do": "kill", "durability": durability, "folder": str(where), "in_step": in_step}
                 running[durability] = where, _started(spec)
             for durability, (where, child) in running.items():
-                _ended(child, f"the training with durability={durability!r}", to_be_killed=True)
+                _ended(child, _("the training with durability={durability!r}").format(durability=durability), to_be_killed=True)
                 found[durability] = inspect(where).step
         finally:
-            for _, child in running.values():
+            for _where, child in running.values():
                 if child.poll() is None:
                     child.kill()
                 child.communicate()
@@ -100,7 +102,7 @@ def _ended(child: subprocess.Popen[str], what: str, to_be_killed: bool = False) 
     try:
         out, err = child.communicate(timeout=_WAIT)
     except subprocess.TimeoutExpired as error:
-        raise ChildError(f"{what} did not end within {_WAIT} s") from error
+        raise ChildError(_("{what} did not end within {seconds} s").format(what=what, seconds=_WAIT)) from error
     finally:  # Ctrl-C, too: no child goes on
         if child.poll() is None:
             child.kill()
@@ -108,8 +110,8 @@ def _ended(child: subprocess.Popen[str], what: str, to_be_killed: bool = False) 
     if to_be_killed and child.returncode == -signal.SIGKILL:
         return {}
     if to_be_killed or child.returncode != 0:
-        last = (err.strip().splitlines() or ["(it said nothing)"])[-1]
-        raise ChildError(f"{what} ended with {child.returncode}: {last}")
+        last = (err.strip().splitlines() or [_("(it said nothing)")])[-1]
+        raise ChildError(_("{what} ended with {returncode}: {last}").format(what=what, returncode=child.returncode, last=last))
     told: dict[str, Any] = json.loads(out.splitlines()[-1])
     return told
 
