@@ -28,6 +28,7 @@ from offload_lab.inspect import inspect
 from offload_lab.meter import vm_data
 from offload_lab.state_bytes import readable
 from offload_lab.storage.direct_io import BlockFile
+from quizzes.say import _
 
 _WAIT = 300  # seconds after which a child is given up
 
@@ -50,10 +51,9 @@ class Limited:
 
     def __str__(self) -> str:
         if not self.trained:
-            return f'tier="{self.tier}": out of memory, before step {self.steps + 1} was over'
-        return (
-            f'tier="{self.tier}": {self.steps} steps; {readable(self.peak)} of memory at the most, '
-            f"{readable(self.disk)} on disk, {1000 * self.seconds:.0f} ms a step"
+            return _('tier="{tier}": out of memory, before step {steps} was over').format(tier=self.tier, steps=self.steps + 1)
+        return _('tier="{tier}": {steps} steps; {peak} of memory at the most, {disk} on disk, {seconds:.0f} ms a step').format(
+            tier=self.tier, steps=self.steps, peak=readable(self.peak), disk=readable(self.disk), seconds=1000 * self.seconds
         )
 
 
@@ -69,7 +69,7 @@ def under_limit(
     most = None if limit_is_enforced() else limit
     with tempfile.TemporaryDirectory(prefix="limited-", dir=".") as folder:
         spec = {"do": "limit", "tiers": list(tiers), "parameters": parameters, "limit": most, "folder": folder}
-        told = _ended(_started(spec | {"ram_budget": ram_budget, "steps": steps}), "a training under a limit")
+        told = _ended(_started(spec | {"ram_budget": ram_budget, "steps": steps}), _("a training under a limit"))
     return [Limited(tier=tier, limit=most, **one) for tier, one in zip(tiers, told, strict=True)]
 
 
@@ -79,7 +79,7 @@ def killed(durabilities: Sequence[str | int], in_step: int = 7) -> dict[str | in
     with tempfile.TemporaryDirectory(prefix="killed-", dir=".") as folder:
         places = [str(Path(folder) / str(number)) for number in range(len(durabilities))]
         spec = {"do": "kill", "durabilities": list(durabilities), "folders": places, "in_step": in_step}
-        _ended(_started(spec), "a training that was to be killed")
+        _ended(_started(spec), _("a training that was to be killed"))
         return {durability: inspect(Path(place)).step for durability, place in zip(durabilities, places, strict=True)}
 
 
@@ -96,14 +96,14 @@ def _ended(child: subprocess.Popen[str], what: str) -> list[dict[str, Any]]:
     try:
         out, err = child.communicate(timeout=_WAIT)
     except subprocess.TimeoutExpired as error:
-        raise ChildError(f"{what} did not end within {_WAIT} s") from error
+        raise ChildError(_("{what} did not end within {seconds} s").format(what=what, seconds=_WAIT)) from error
     finally:  # Ctrl-C, too: neither the child nor what it has forked goes on
         if child.poll() is None:
             os.killpg(child.pid, signal.SIGKILL)
             child.communicate()
     if child.returncode != 0:
-        last = (err.strip().splitlines() or ["(it said nothing)"])[-1]
-        raise ChildError(f"{what} ended with {child.returncode}: {last}")
+        last = (err.strip().splitlines() or [_("(it said nothing)")])[-1]
+        raise ChildError(_("{what} ended with {returncode}: {last}").format(what=what, returncode=child.returncode, last=last))
     return [json.loads(line) for line in out.splitlines()]
 
 
