@@ -13,12 +13,13 @@ LESSON ?= en/01_where_did_the_memory_go.ipynb
 READY := .venv/.ready
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test course clean
+.PHONY: help lab test course words clean
 
 help:
 	@echo "make lab     open the course in JupyterLab, at lesson 1 (LAB_ARGS=--no-browser on a server)"
 	@echo "make test    run every test (TEST_ARGS=tests/course for some of them)"
 	@echo "make course  rebuild the notebooks from course/src"
+	@echo "make words   bring the message catalogues up to date, for translators (docs/translating.md)"
 	@echo "make clean   delete the environment and what tests left behind"
 
 # Made once, and again when what it is made from has changed or the folder was moved.
@@ -51,6 +52,10 @@ test: $(READY)
 course: $(READY)
 	@echo "==> Building the notebooks from course/src"
 	@$(BIN)/python -m course.build
+
+words: $(READY)
+	@echo "==> Gathering every text into course/locale"
+	@$(BIN)/python -m course.words
 
 clean:
 	@echo "==> Deleting .venv, test-artifacts and caches"

@@ -1,8 +1,10 @@
 """Lessons from their sources: `course/src/NN_slug.py` (jupytext's percent format) -> `course/en/NN_slug.ipynb`,
 and `course/src/instructor/*.py` -> `course/instructor/*.ipynb`.
 
-    python -m course.build           write the notebooks that changed
-    python -m course.build --check   write nothing; exit 1 and name the notebooks that are not what their source says
+    python -m course.build                  write the notebooks that changed
+    python -m course.build --check          write nothing; exit 1 and name the notebooks that are not what their source says
+    python -m course.build --language fr    the lessons in French, into `course/fr`; what has no translation stays English,
+                                            and its share is said
 
 Both exit 1 for a notebook without a source, and 2, having named file and cell, for a source that can't be built. A notebook
 that somebody has run holds their answers: it is not overwritten, which is exit 1 as well, unless `--force` says so.
@@ -16,10 +18,15 @@ import argparse
 import json
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import jupytext
 import nbformat
+
+from course.lesson_words import translated
+from quizzes import languages
+from quizzes.say import _, language, words
 
 HERE = Path(__file__).parent
 _ID = re.compile(r"[a-z0-9-]{1,64}")
@@ -29,24 +36,32 @@ class LessonError(ValueError):
     """A source can't be built; the message names the file and the cell."""
 
 
-def build(source: Path) -> str:
-    """The notebook of a source, as the text of its file. Raises LessonError."""
+def build(source: Path, say: Callable[[str], str] = str, before: str = "") -> str:
+    """The notebook of a source, as the text of its file. Raises LessonError.
+
+    `say` translates each text of a cell. `before` is code of a cell of its own, ahead of the first cell with code.
+    """
     try:
         read = jupytext.reads(source.read_text(encoding="utf-8"), fmt="py:percent")
     except (OSError, UnicodeDecodeError, ValueError) as error:
-        raise LessonError(f"{source.name} cannot be read: {error}") from error
+        raise LessonError(_("{file} cannot be read: {error}").format(file=source.name, error=error)) from error
     seen: set[str] = set()
     cells = []
     for number, cell in enumerate(read.cells, start=1):
         name = cell.metadata.pop("id", None)
         start = cell.source.strip().splitlines()[0][:50] if cell.source.strip() else "(empty)"
         if not isinstance(name, str) or not _ID.fullmatch(name):
-            raise LessonError(f'{source.name}, cell {number} ({start}): give it an id="…" of small letters, digits and dashes')
+            said = _('{file}, cell {number} ({start}): give it an id="…" of small letters, digits and dashes')
+            raise LessonError(said.format(file=source.name, number=number, start=start))
         if name in seen:
-            raise LessonError(f'{source.name}, cell {number} ({start}): id="{name}" is taken by an earlier cell')
+            said = _('{file}, cell {number} ({start}): id="{name}" is taken by an earlier cell')
+            raise LessonError(said.format(file=source.name, number=number, start=start, name=name))
         seen.add(name)
         make = nbformat.v4.new_markdown_cell if cell.cell_type == "markdown" else nbformat.v4.new_code_cell
-        cells.append(make(cell.source, id=name, metadata=dict(cell.metadata)))
+        if before and cell.cell_type != "markdown":
+            cells.append(nbformat.v4.new_code_cell(before, id="language"))
+            before = ""
+        cells.append(make(translated(cell.cell_type, cell.source, say), id=name, metadata=dict(cell.metadata)))
     notebook = nbformat.v4.new_notebook(cells=cells)
     notebook.metadata = nbformat.from_dict(
         {
@@ -58,9 +73,25 @@ def build(source: Path) -> str:
     return nbformat.writes(notebook, indent=1) + "\n"
 
 
-def targets(root: Path = HERE) -> dict[Path, Path]:
-    """Each source and the notebook that it makes: lessons, and what is for the instructor."""
-    lessons = {source: root / "en" / f"{source.stem}.ipynb" for source in sorted((root / "src").glob("[0-9][0-9]_*.py"))}
+def built(source: Path, spoken: str) -> tuple[str, int, int]:
+    """The notebook in a language, how many of its texts have no translation there, and how many it has. Raises LessonError."""
+    domain, known = f"lesson_{source.name[:2]}", {}
+    held = languages.translated(domain, spoken)
+
+    def say(text: str) -> str:
+        known[text] = spoken == languages.PSEUDO or text in held
+        with language(spoken):
+            return words(domain, text)
+
+    notebook = build(source, say, f"from quizzes.say import speak\n\nlanguage = speak({spoken!r})")
+    return notebook, sum(not there for there in known.values()), len(known)
+
+
+def targets(root: Path = HERE, spoken: str = "en") -> dict[Path, Path]:
+    """Each source and the notebook that it makes: lessons, and in English what is for the instructor."""
+    lessons = {source: root / spoken / f"{source.stem}.ipynb" for source in sorted((root / "src").glob("[0-9][0-9]_*.py"))}
+    if spoken != "en":
+        return lessons
     own = sorted((root / "src" / "instructor").glob("*.py"))
     return lessons | {source: root / "instructor" / f"{source.stem}.ipynb" for source in own}
 
@@ -78,31 +109,43 @@ def main(arguments: list[str] | None = None, root: Path = HERE) -> int:
     parser = argparse.ArgumentParser(prog="python -m course.build", description="Build the lessons from their sources.")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a notebook is not up to date")
     parser.add_argument("--force", action="store_true", help="overwrite notebooks that somebody has run, too")
+    parser.add_argument("--language", default="en", help="build the lessons in this language, for instance fr")
     options = parser.parse_args(arguments)
-    check = options.check
+    check, spoken = options.check, languages.negotiate(options.language)
+    if spoken == "en" and not options.language.lower().startswith("en"):
+        known = ", ".join(languages.known())
+        print(_("--language {name}: this is none of {known}.").format(name=options.language, known=known), file=sys.stderr)
+        return 2
     stale, kept = [], []
-    planned = targets(root)
+    planned = targets(root, spoken)
     for source, target in planned.items():
         try:
-            text = build(source)
+            text, missing, of = built(source, spoken) if spoken != "en" else (build(source), 0, 0)
         except LessonError as error:
             print(error, file=sys.stderr)
             return 2
+        if spoken != "en":
+            said = _("{file}: {missing} of {count} texts are not in {language} and stay English ({share:.0%}).")
+            print(said.format(file=target.name, missing=missing, count=of, language=spoken, share=missing / max(of, 1)))
         if target.exists() and target.read_bytes() == text.encode():
             continue
         stale.append(target)
         if not check and not options.force and is_worked_in(target):
             kept.append(target)
-            print(f"{target.name} was run and holds outputs. Keep a copy of it, then build with --force.", file=sys.stderr)
+            said = _("{file} was run and holds outputs. Keep a copy of it, then build with --force.")
+            print(said.format(file=target.name), file=sys.stderr)
         elif not check:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_text(text, encoding="utf-8", newline="\n")
-            print(f"built {target.name}")
-    orphans = sorted({*(root / "en").glob("*.ipynb"), *(root / "instructor").glob("*.ipynb")} - set(planned.values()))
+            print(_("built {file}").format(file=target.name))
+    folders = {target.parent for target in planned.values()} | ({root / "en", root / "instructor"} if spoken == "en" else set())
+    orphans = sorted({path for folder in folders for path in folder.glob("*.ipynb")} - set(planned.values()))
     for orphan in orphans:  # a lesson that was renamed leaves its old notebook behind
-        print(f"{orphan.name} has no source in {root / 'src'}. Delete it, or bring its source back.", file=sys.stderr)
+        said = _("{file} has no source in {path}. Delete it, or bring its source back.")
+        print(said.format(file=orphan.name, path=root / "src"), file=sys.stderr)
     if check and stale:
-        print("Not up to date: " + ", ".join(path.name for path in stale) + ". Run make course.", file=sys.stderr)
+        names = ", ".join(path.name for path in stale)
+        print(_("Not up to date: {names}. Run make course.").format(names=names), file=sys.stderr)
     return 1 if orphans or kept or (check and stale) else 0
 
 

@@ -12,6 +12,7 @@ from offload_lab.plots.palette import LANES
 from offload_lab.plots.shown import Shown
 from offload_lab.plots.tables import Table
 from quizzes.answers import shell
+from quizzes.say import _, _n
 
 Function = Callable[..., Any]
 LEARNERS_ERRORS = (
@@ -66,16 +67,19 @@ class Contract:
         """
         outcomes = [_call(function, case.arguments) for case in self.cases]
         if all(outcome.error is None and outcome.value is None for outcome in outcomes):
-            print(f"Not begun. {self.todo or f'Write {self.name} in the cell above, and run both again.'}")
+            todo = _(self.todo) or _("Write {name} in the cell above, and run both again.").format(name=self.name)
+            print(_("Not begun. {todo}").format(todo=todo))
             return False
         wrong = [number for number, outcome in enumerate(outcomes) if not self._keeps(outcome, self.cases[number].expected)]
         if not wrong:
-            print(f"Right, for all {len(self.cases)} cases.")
+            said = _n("Right, for the one case.", "Right, for all {count} cases.", len(self.cases))
+            print(said.format(count=len(self.cases)))
             return True
         case, outcome = self.cases[wrong[0]], outcomes[wrong[0]]
-        print(f"Not yet: {self._call_of(case)} should {_should(case.expected)}; yours {_does(outcome)}.")
-        print(self._idea(outcomes) or case.hint)
-        beside = Beside(f"{self.name}: expected and yours", self._rows(outcomes))
+        told = _("Not yet: {call} should {expected}; yours {found}.")
+        print(told.format(call=self._call_of(case), expected=_should(case.expected), found=_does(outcome)))
+        print(_(self._idea(outcomes) or case.hint))
+        beside = Beside(_("{name}: expected and yours").format(name=self.name), self._rows(outcomes))
         if beside.rows and shell() is not None:
             from IPython.display import display
 
@@ -157,12 +161,12 @@ def _short(value: Any) -> str:
 
 def _should(expected: Any) -> str:
     if _is_exception(expected):
-        return f"raise {expected.__name__}"
-    return f"give {_short(expected)}"
+        return _("raise {error}").format(error=expected.__name__)
+    return _("give {value}").format(value=_short(expected))
 
 
 def _does(outcome: Outcome) -> str:
-    return f"stops with {outcome}" if outcome.error is not None else f"gives {outcome}"
+    return (_("stops with {error}") if outcome.error is not None else _("gives {value}")).format(error=outcome, value=outcome)
 
 
 @dataclass(frozen=True)
@@ -173,12 +177,17 @@ class Beside(Shown):
     rows: Sequence[tuple[str, float, float | None, str]]
 
     def summary(self) -> list[str]:
-        off = sum(theirs is None or not same(theirs, expected) for _, expected, theirs, _ in self.rows)
-        return [f"{off} of {len(self.rows)} numbers are not as expected. Each pair of bars has a scale of its own."]
+        off = sum(theirs is None or not same(theirs, expected) for _call, expected, theirs, _told in self.rows)
+        said = _n(
+            "{count} of {all} numbers is not as expected. Each pair of bars has a scale of its own.",
+            "{count} of {all} numbers are not as expected. Each pair of bars has a scale of its own.",
+            off,
+        )
+        return [said.format(count=off, all=len(self.rows))]
 
     def tables(self) -> list[Table]:
-        rows = [(call, f"{expected:.6g}", told) for call, expected, _, told in self.rows]
-        return [Table("Cases", ("call", "expected", "yours"), rows)]
+        rows = [(call, f"{expected:.6g}", told) for call, expected, _theirs, told in self.rows]
+        return [Table(_("Cases"), (_("call"), _("expected"), _("yours")), rows)]
 
     def svg(self) -> str:
         drawing = Drawing(self.title, self.summary()[0])
@@ -196,5 +205,5 @@ class Beside(Shown):
                 top += 13
             top += 12
         drawing.below = top
-        drawing.key(zip(styles, ("expected", "yours"), strict=True))
+        drawing.key(zip(styles, (_("expected"), _("yours")), strict=True))
         return drawing.document(self.summary(), "beside-plot")

@@ -11,9 +11,11 @@ from offload_lab.plots.palette import LANES
 from offload_lab.plots.scale import ticks
 from offload_lab.plots.shown import SOURCES, Shown, Source
 from offload_lab.plots.tables import Table
+from quizzes.say import N_, _
 
 _DASHES = ("", "8 4", "2 3", "10 3 2 3")
 _LEFT, _TALL = 70.0, 220.0
+_SAID = (N_("measured"), N_("predicted"), N_("quoted"), N_("simulated"))  # the sources, for the catalogue
 _ROWS = 12  # of a table; a longer one says less
 
 
@@ -33,26 +35,30 @@ class Curves(Shown):
 
     def __post_init__(self) -> None:
         if self.source not in SOURCES:
-            raise ValueError(f"source={self.source!r}: one of {', '.join(SOURCES)} is needed")
+            said = _("source={source!r}: one of {names} is needed")
+            raise ValueError(said.format(source=self.source, names=", ".join(SOURCES)))
         if len(self.lines) > len(_DASHES):
-            raise ValueError(f"{len(self.lines)} lines cannot be told apart; at most {len(_DASHES)} can")
+            said = _("{count} lines cannot be told apart; at most {most} can")
+            raise ValueError(said.format(count=len(self.lines), most=len(_DASHES)))
         for name, points in self.lines.items():
             if not all(math.isfinite(x) and math.isfinite(y) for x, y in points):
-                raise ValueError(f"the line {name!r} has a point that is not finite")
+                raise ValueError(_("the line {name!r} has a point that is not finite").format(name=name))
 
     def summary(self) -> list[str]:
-        said = [f"{self.up} over {self.across}, {self.source}."]
+        told = _("{up} over {across}, {source}.")
+        said = [told.format(up=self.up, across=self.across, source=_(self.source))]
         for name, points in self.lines.items():
             if points:
-                said.append(f"{name}: from {points[0][1]:.4g} to {points[-1][1]:.4g}.")
+                line = _("{name}: from {first:.4g} to {last:.4g}.")
+                said.append(line.format(name=name, first=points[0][1], last=points[-1][1]))
         return said
 
     def tables(self) -> list[Table]:
-        xs = sorted({x for points in self.lines.values() for x, _ in points})
+        xs = sorted({x for points in self.lines.values() for x, _y in points})
         chosen = xs if len(xs) <= _ROWS else [xs[round(i * (len(xs) - 1) / (_ROWS - 1))] for i in range(_ROWS)]
         held = [dict(points) for points in self.lines.values()]
         rows = [(f"{x:g}", *(f"{line[x]:.4g}" if x in line else "" for line in held)) for x in chosen]
-        return [Table(f"{self.up}, {self.source}", (self.across, *self.lines), rows)]
+        return [Table(_("{up}, {source}").format(up=self.up, source=_(self.source)), (self.across, *self.lines), rows)]
 
     def svg(self) -> str:
         drawing = Drawing(self.title, self.summary()[0])
@@ -60,8 +66,8 @@ class Curves(Shown):
         room = max((len(name) for name in self.lines), default=0) * 7.0 + 20
         width = drawing.width - _LEFT - room
         top, bottom = drawing.below + 14, drawing.below + 14 + _TALL
-        right = max((x for x, _ in points), default=1.0) or 1.0
-        low, high = min((y for _, y in points), default=0.0), max((y for _, y in points), default=1.0)
+        right = max((x for x, _y in points), default=1.0) or 1.0
+        low, high = min((y for _x, y in points), default=0.0), max((y for _x, y in points), default=1.0)
         low = 0.0 if 0 <= low < high / 2 else low
         high = high if high > low else low + 1.0
         drawing.axis(_LEFT, width, top, bottom, right, lambda value: f"{value:g}")
@@ -80,7 +86,7 @@ class Curves(Shown):
             for x, y in path if len(path) <= 16 else [path[-1]]:
                 drawing.block(style, x - 4, y - 4, 8, 8)
             ends[name] = path[-1]
-        for name, y in _apart({name: y for name, (_, y) in ends.items()}, bottom).items():
+        for name, y in _apart({name: y for name, (_x, y) in ends.items()}, bottom).items():
             drawing.text(ends[name][0] + 10, y + 4, name)
         drawing.below = bottom + 40
         return drawing.document(self.summary(), "curves-plot")

@@ -9,19 +9,21 @@ from typing import Any
 from offload_lab.state_bytes import readable
 from quizzes.answers import MIME, Record, merge, notebook_path, read_records, shell
 from quizzes.numbers import NotANumber, read
+from quizzes.say import N_, _
 from quizzes.units import EXAMPLES
 
 _made: dict[str, Record] = {}
 _ASKED = {
-    "bytes": "Your guess, in bytes:",
-    "seconds": "Your guess, in seconds:",
-    "bytes_per_second": "Your guess, in bytes a second:",
-    "percent": "Your guess, in per cent:",
-    "count": "Your guess:",
-    "dollars": "Your guess, in dollars:",
-    "ratio": "Your guess, how many times:",
+    "bytes": N_("Your guess, in bytes:"),
+    "seconds": N_("Your guess, in seconds:"),
+    "bytes_per_second": N_("Your guess, in bytes a second:"),
+    "percent": N_("Your guess, in per cent:"),
+    "count": N_("Your guess:"),
+    "dollars": N_("Your guess, in dollars:"),
+    "ratio": N_("Your guess, how many times:"),
 }
-_SURE = {"a guess": 30, "rather sure": 60, "sure": 90}
+_HOWS = (N_("Measured"), N_("Simulated"), N_("Counted"), N_("Calculated"))
+_SURE = {N_("a guess"): 30, N_("rather sure"): 60, N_("sure"): 90}
 
 
 def said(value: float, unit: str, places: int | None = None) -> str:
@@ -50,11 +52,12 @@ class Prediction:
 
     def __init__(self, name: str, question: str, most: float = 1000, unit: str = "bytes", called: str = "prediction") -> None:
         if unit not in EXAMPLES:
-            raise ValueError(f"a prediction in {unit!r} cannot be asked; the units are {', '.join(EXAMPLES)}")
+            said = _("a prediction in {unit!r} cannot be asked; the units are {units}")
+            raise ValueError(said.format(unit=unit, units=", ".join(EXAMPLES)))
         self.name, self.question, self._most, self._unit, self._called = name, question, most, unit, called
         path, key = notebook_path(), f"prediction {name}"
         saved = read_records(path, key) if path is not None else []
-        self._record, _ = merge(key, [_made[name], *saved] if name in _made else saved)
+        self._record, _lost = merge(key, [_made[name], *saved] if name in _made else saved)
         _made[name] = self._record
         self._display = ""
 
@@ -84,61 +87,67 @@ class Prediction:
             try:
                 exact = read(str(given), self._unit).value
             except NotANumber as error:
-                return f"Not noted: {error}."
+                return _("Not noted: {why}.").format(why=error)
             if not 0 < exact <= self._most:
-                return f"Not noted: {given} is not between 0 and {said(self._most, self._unit)}."
+                refused = _("Not noted: {given} is not between 0 and {most}.")
+                return refused.format(given=given, most=said(self._most, self._unit))
             number = float(exact)
         self._record.put(self.name, {"value": number, "confidence": confidence}, 0)
         self._publish()
-        return f"Noted: {self}."
+        return _("Noted: {prediction}.").format(prediction=self)
 
     def __str__(self) -> str:
         if self.value is None:
-            return "no prediction"
-        return said(self.value, self._unit) + (f", {self.confidence:g} % sure" if self.confidence else "")
+            return _("no prediction")
+        number = said(self.value, self._unit)
+        if not self.confidence:
+            return number
+        return _("{number}, {confidence:g} % sure").format(number=number, confidence=self.confidence)
 
     __repr__ = __str__
 
     def show(self) -> None:
         """Show a box for the number and one for how sure you are, where the front end has widgets; and how to type it."""
         if shell() is None:
-            print(f"{self.question} Answer with: {self._as_text()}")
+            print(_("{question} Answer with: {code}").format(question=self.question, code=self._as_text()))
             return
         from IPython.display import display
 
         try:
             import ipywidgets as widgets
         except ImportError as error:
-            print(f"{self.question} (No box can be shown: {error}.)")
+            print(_("{question} (No box can be shown: {error}.)").format(question=self.question, error=error))
         else:
             wide = {"description_width": "initial"}
             start = "" if self.value is None else f"{self.value:g}"
             number = widgets.Text(
-                start, description=_ASKED[self._unit], placeholder="a number", style=wide, continuous_update=False
+                start, description=_(_ASKED[self._unit]), placeholder=_("a number"), style=wide, continuous_update=False
             )
             sure = widgets.Dropdown(
-                description="How sure are you?", options=[("say or skip", None), *_SURE.items()], style=wide
+                description=_("How sure are you?"),
+                options=[(_("say or skip"), None), *((_(told), percent) for told, percent in _SURE.items())],
+                style=wide,
             )
             sure.value = self.confidence if self.confidence in _SURE.values() else None
             noted = widgets.HTML()
 
-            def take(_: Any) -> None:
+            def take(change: Any) -> None:
                 noted.value = f'<span role="status">{escape(self._take(number.value, sure.value))}</span>'
 
             number.observe(take, "value")
             sure.observe(take, "value")
             display(widgets.VBox([widgets.HTML(f"<p>{escape(self.question)}</p>"), number, sure, noted]))
-        print(f"As text, in a cell of your own: {self._as_text()}")
+        print(_("As text, in a cell of your own: {code}").format(code=self._as_text()))
         self._display = ""
         self._publish()
 
-    def compare(self, measured: float) -> None:
-        """Say the prediction beside the measurement. No prediction is from here on recorded as one that was skipped."""
+    def compare(self, found: float, how: str = "Measured") -> None:
+        """Say the prediction beside what was found, and `how`: "Measured", "Simulated", "Counted". No prediction is from here
+        on recorded as one that was skipped."""
+        mine = _("You made no prediction") if self.value is None else _("You predicted {prediction}").format(prediction=self)
         if self.value is None:
             self._take(None, None)
-            print(f"You made no prediction. Measured: {said(measured, self._unit, 2)}.")
-        else:
-            print(f"You predicted {self}. Measured: {said(measured, self._unit, 2)}.")
+        print(_("{mine}. {how}: {found}.").format(mine=mine, how=_(how), found=said(found, self._unit, 2)))
 
     def _as_text(self) -> str:
         example = EXAMPLES[self._unit].split(",")[0]
@@ -150,8 +159,8 @@ class Prediction:
             return
         from IPython.display import display, update_display
 
-        skipped = "skipped" if self.name in self._record.answers else "none yet"
-        line = f"Your prediction: {skipped if self.value is None else self}"
+        skipped = _("skipped") if self.name in self._record.answers else _("none yet")
+        line = _("Your prediction: {prediction}").format(prediction=skipped if self.value is None else self)
         content = {MIME: self._record.to_json(), "text/html": f"<p>{escape(line)}</p>", "text/plain": line}
         if self._display:
             update_display(content, raw=True, display_id=self._display)

@@ -15,8 +15,10 @@ def layer_bytes(shape: Architecture, batch: int, sequence: int, element: int = 2
     """Bytes that one layer keeps for backward. `fused_attention`: scores are computed again (FlashAttention, and torch's
     `scaled_dot_product_attention`), of which one float32 a head and token stays."""
     w = shape.width
-    # Inputs of both norms; of the three projections; queries, keys and values; the input of the output projection.
-    attention = 2 * w + w + w + 2 * shape.kv_width + w
+    # Inputs of the norms; of the three projections; queries, keys and values; the input of the output projection.
+    attention = shape.norms * w + w + shape.query_width + 2 * shape.kv_width + shape.query_width
+    if shape.qk_norms:  # what goes into them
+        attention += shape.query_width + shape.kv_width
     # The input of the first matrix; then GELU's input and output, or gate, SiLU's output, up, and their product.
     network = w + (4 if shape.gated else 2) * shape.inner
     masks = 2 * w if shape.dropout else 0  # a byte an element: after attention and after the network
@@ -60,5 +62,5 @@ def flops(model: ModelSpec, tokens: int, sequence: int, checkpointing: str = "no
     trained = max(model.parameters - looked_up, 0)
     each = 6 * trained + 4 * model.frozen
     if shape is not None:
-        each += 12 * shape.layers * shape.width * sequence
+        each += 12 * shape.layers * shape.query_width * sequence
     return each * tokens * (4 / 3 if checkpointing == "full" else 1)

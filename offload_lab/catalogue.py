@@ -1,7 +1,7 @@
 """Machines to compare, and parts to put together: `machine("rtx4090-nvme")`, `gpu("a100-80")`, `assemble(…)`. Pure: no torch.
 
-Every figure says whether it is from a data sheet (its note has the address) or assumed (its note says why). None is measured:
-what a machine really does is what `offload-lab measure` finds on it.
+Every figure says whether it is from a data sheet (its note has author, title, year and address) or assumed (its note says why).
+None is measured: what a machine really does is what `offload-lab measure` finds on it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 from offload_lab import prices
-from offload_lab.catalogue_parts import DISKS, GIB, GPUS, LINKS, MEMORIES, Disk, Gpu, Link, Memory, assumed, pcie_named
+from offload_lab.catalogue_disks import DISKS, Disk
+from offload_lab.catalogue_gpus import GPUS, Gpu
+from offload_lab.catalogue_parts import LINKS, MEMORIES, Link, Memory, pcie_named
+from offload_lab.catalogue_sources import GIB, assumed
 from offload_lab.hardware import Figure, Hardware
 
 
@@ -110,6 +113,9 @@ def assemble(
             device_to_host_pageable=wires.pageable,
             link_duplex=wires.duplex,
             unified=gpu.unified,
+            gpu_flops_float32=gpu.flops_float32,
+            gpu_dtypes=gpu.dtypes,
+            gpu_between=gpu.between,
         )
     return replace(machine, warnings=tuple(warnings))
 

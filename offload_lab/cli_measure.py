@@ -23,6 +23,8 @@ _ROWS = (  # field of Hardware, what a person calls it, unit, and by how much it
     ("gpu_memory", "accelerator, memory", "GB", 1e9),
     ("gpu_bandwidth", "accelerator, its memory", "GB/s", 1e9),
     ("gpu_flops", "accelerator, 16 bits", "TFLOP/s", 1e12),
+    ("gpu_flops_float32", "accelerator, float32", "TFLOP/s", 1e12),
+    ("gpu_between", "to another one", "GB/s", 1e9),
     ("host_to_device", "to it, pinned", "GB/s", 1e9),
     ("device_to_host", "from it, pinned", "GB/s", 1e9),
     ("host_to_device_pageable", "to it, pageable", "GB/s", 1e9),
@@ -42,7 +44,8 @@ def table(hardware: Hardware, width: int = 100) -> str:
         lines.append("no accelerator")
     else:
         shared = ", one memory with the host" if hardware.unified else ""
-        lines.append(f"accelerators: {hardware.gpus}; link: {hardware.link_duplex} duplex{shared}")
+        formats = f"; 16-bit formats: {', '.join(hardware.gpu_dtypes)}" if hardware.gpu_dtypes else ""
+        lines.append(f"accelerators: {hardware.gpus}{formats}; link: {hardware.link_duplex} duplex{shared}")
     if hardware.disk_read is not None:
         lines.append(f"disk: {hardware.disk_duplex} duplex")
     for warning in hardware.warnings:

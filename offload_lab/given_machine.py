@@ -8,10 +8,11 @@ from __future__ import annotations
 from dataclasses import fields, replace
 
 from offload_lab import catalogue
-from offload_lab.catalogue_parts import GPUS, Gpu
-from offload_lab.hardware import Figure, Hardware
+from offload_lab.catalogue_gpus import GPUS, Gpu
+from offload_lab.hardware import GIVEN, Figure, Hardware
 
 MEMORY, DISK = "ddr5-dual", "nvme4-consumer"
+_MOST_GPUS, _HIGHEST_PRICE = 1_000_000, 1e9
 _CPU_FLOPS = 0.8e12  # 16 cores of 50 GFLOP/s, as the catalogue's desktop
 
 
@@ -31,6 +32,8 @@ def machine(
     """`ram`, `gpu_memory` (of one accelerator) and `disk` in bytes, `price` in US dollars an hour; the rest are names of the
     catalogue. Without `gpu` the one with the nearest memory lends its speeds. Raises ValueError naming what is wrong.
     """
+    _check_gpus(gpus)
+    _check_price(price)
     if gpu is None and gpu_memory is None and (link is not None or gpus != 1):
         raise ValueError("a link and a number of accelerators are of accelerators: give gpu or gpu_memory as well")
     part: Gpu | None = None
@@ -45,21 +48,63 @@ def machine(
     built = catalogue.assemble(
         name, memory=catalogue.memory(memory), disk=below, gpu=part, link=wires, gpus=gpus, ram=ram, cpu_flops=cpu, price=cost
     )
-    built = replace(built, ram=Figure(ram, "assumed", "given"))
+    built = replace(built, ram=Figure(ram, "assumed", GIVEN))
     if gpu_memory is not None:
-        built = replace(built, gpu_memory=Figure(gpu_memory, "assumed", "given"))
+        built = replace(built, gpu_memory=Figure(gpu_memory, "assumed", GIVEN))
     if disk is not None:
-        built = replace(built, disk=Figure(disk, "assumed", "given"))
+        built = replace(built, disk=Figure(disk, "assumed", GIVEN))
     return built
 
 
-def changed(hardware: Hardware, *, ram: int | None, gpu_memory: int | None, disk: int | None, price: float | None) -> Hardware:
-    """A known machine with other sizes. Raises ValueError for memory of an accelerator that it does not have."""
+def changed(
+    hardware: Hardware,
+    *,
+    ram: int | None = None,
+    gpu_memory: int | None = None,
+    disk: int | None = None,
+    price: float | None = None,
+    gpus: int | None = None,
+) -> Hardware:
+    """A known machine with other sizes, or another number of accelerators. Raises ValueError for memory of an accelerator that
+    it does not have."""
+    _check_price(price)
+    if gpus is not None:
+        hardware = several(hardware, gpus)
     if gpu_memory is not None and not hardware.gpus:
         raise ValueError(f"{hardware.name} has no accelerator; leave gpu_memory out, or name a machine with one")
     given = {"ram": ram, "gpu_memory": gpu_memory, "disk": disk, "price": price}
-    figures = {name: Figure(value, "assumed", "given") for name, value in given.items() if value is not None}
+    figures = {name: Figure(value, "assumed", GIVEN) for name, value in given.items() if value is not None}
     return replace(hardware, **figures)
+
+
+def _check_gpus(gpus: int) -> None:
+    if isinstance(gpus, bool) or not isinstance(gpus, int) or not 1 <= gpus <= _MOST_GPUS:
+        raise ValueError(f"gpus={gpus!r}: a whole number of 1 to {_MOST_GPUS:,} is needed")
+
+
+def _check_price(price: float | None) -> None:
+    if price is not None and not 0 <= price <= _HIGHEST_PRICE:
+        raise ValueError(f"price={price!r}: a number of 0 to {_HIGHEST_PRICE:,.0f} is needed, US dollars an hour")
+
+
+def several(hardware: Hardware, gpus: int) -> Hardware:
+    """`hardware` with `gpus` accelerators instead of its own; its memory and its disk stay as they are.
+
+    An hour costs in proportion, which is assumed: the price is of the whole machine. Raises ValueError where it has no
+    accelerator, or one that shares its memory with the host.
+    """
+    _check_gpus(gpus)
+    if not hardware.gpus:
+        raise ValueError(f"gpus={gpus}: {hardware.name} has no accelerator; name a machine with one")
+    if hardware.unified and gpus != hardware.gpus:
+        raise ValueError(f"gpus={gpus}: {hardware.name} has one memory for both, and so {hardware.gpus} accelerator")
+    if gpus == hardware.gpus:
+        return hardware
+    price, name = hardware.price, f"{hardware.name} with {gpus} accelerators"
+    if price is not None:
+        told = f"{gpus} accelerators at {gpus}/{hardware.gpus} of ${price.value:,.2f}; {price.note}"
+        price = Figure(price.value * gpus / hardware.gpus, "assumed", told)
+    return replace(hardware, name=name, gpus=gpus, price=price)
 
 
 def _lent(nbytes: int) -> Gpu:

@@ -13,6 +13,8 @@ from typing import Any, Literal, get_args
 Source = Literal["measured", "data sheet", "assumed"]
 SOURCES: tuple[Source, ...] = ("measured", "data sheet", "assumed")
 Duplex = Literal["half", "full"]
+GIVEN = "given"
+"""The note of a figure that a person typed. It is assumed to be right."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,11 @@ class Figure:
             raise ValueError(f"source={self.source!r}: one of {', '.join(SOURCES)} is needed")
         if isinstance(self.value, bool) or not isinstance(self.value, int | float) or not 0 <= self.value < float("inf"):
             raise ValueError(f"value={self.value!r}: a finite number of at least 0 is needed")
+
+    @property
+    def origin(self) -> str:
+        """ "given" where a person said it, else the source."""
+        return GIVEN if self.note == GIVEN else self.source
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,13 @@ class Hardware:
     link_duplex: Duplex = "full"
     unified: bool = False
     """The accelerator and the host share one memory: `gpu_memory` is part of `ram`."""
+    gpu_flops_float32: Figure | None = None
+    """As `gpu_flops`, of float32 matrices as torch multiplies them by default (without TF32)."""
+    gpu_dtypes: tuple[str, ...] = ()
+    """16-bit formats that the accelerator's matrix units have; empty where it is not known. Others are emulated."""
+    gpu_between: Figure | None = None
+    """Bytes a second that one accelerator sends to the others over wires of their own (NVLink), each direction. None: what they
+    send each other goes over the host's link."""
     price: Figure | None = None
     """Money an hour for the whole machine, in US dollars."""
     warnings: tuple[str, ...] = ()
@@ -110,11 +124,11 @@ class Hardware:
                 except (TypeError, ValueError) as error:
                     raise ValueError(f"hardware: {name} is no figure: {error}") from error
             else:
-                values[name] = tuple(value) if name == "warnings" and isinstance(value, list) else value
-        try:
-            hardware = cls(**values)
-        except TypeError as error:
-            raise ValueError(f"hardware is incomplete: {error}") from error
+                values[name] = tuple(value) if name in _LISTS and isinstance(value, list) else value
+        missing = [name for name in ("name", "ram", "dram_bandwidth") if name not in values]
+        if missing:
+            raise ValueError(f"hardware is incomplete: it has no {', '.join(missing)}")
+        hardware = cls(**values)
         for name in known:
             value = getattr(hardware, name)
             if not _right(name, value):
@@ -123,6 +137,9 @@ class Hardware:
 
     def to_json(self) -> str:
         return json.dumps(self.to_dict(), indent=2)
+
+
+_LISTS = ("warnings", "gpu_dtypes")
 
 
 def _right(name: str, value: Any) -> bool:
@@ -135,6 +152,6 @@ def _right(name: str, value: Any) -> bool:
         return isinstance(value, bool)
     if name in ("disk_duplex", "link_duplex"):
         return value in get_args(Duplex)
-    if name == "warnings":
-        return isinstance(value, tuple) and all(isinstance(warning, str) for warning in value)
+    if name in _LISTS:
+        return isinstance(value, tuple) and all(isinstance(text, str) for text in value)
     return isinstance(value, Figure) or (value is None and name not in ("ram", "dram_bandwidth"))

@@ -48,6 +48,14 @@ _ALL = (
     _qwen("32b", 152064, 64, 5120, 40, 8, 27648, False),
     _qwen("72b", 152064, 80, 8192, 64, 8, 29568, False),
 )
+_ALL += (
+    _llama("qwen3-0.6b", "Qwen/Qwen3-0.6B", 151936, 28, 1024, 16, 3072, kv_heads=8, head_width=128, qk_norms=True, tied=True),
+    _llama("qwen3-8b", "Qwen/Qwen3-8B", 151936, 36, 4096, 32, 12288, kv_heads=8, qk_norms=True),
+    _llama("gemma-2-2b", "google/gemma-2-2b", 256000, 26, 2304, 8, 9216, kv_heads=4, head_width=256, norms=4, tied=True),
+    _llama("gemma-2-9b", "google/gemma-2-9b", 256000, 42, 3584, 16, 14336, kv_heads=8, head_width=256, norms=4, tied=True),
+    _llama("phi-2", "microsoft/phi-2", 51200, 32, 2560, 32, 10240, gated=False, biases=True, norms=1, head_bias=True),
+    _llama("phi-3-mini", "microsoft/Phi-3-mini-4k-instruct", 32064, 32, 3072, 32, 8192),
+)
 KNOWN: dict[str, ModelSpec] = {model.name: model for model in _ALL}
 _ALIASES = {
     "gpt2-small": "gpt2",

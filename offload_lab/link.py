@@ -110,10 +110,24 @@ def _current(stream: torch.Stream) -> Iterator[None]:
 
 
 _links: dict[torch.device, Link] = {}
+_pretended: list[Link] = []
+
+
+@contextmanager
+def pretended(link: Link) -> Iterator[None]:
+    """Within it, what is in host memory is taken to be on a device behind `link`: for a machine that has none. An optimizer
+    is built, used and closed within one such block."""
+    _pretended.append(link)
+    try:
+        yield
+    finally:
+        _pretended.remove(link)
 
 
 def link_of(tensor: torch.Tensor) -> Link | None:
     """The link of the device that `tensor` is on; None where it is in host memory, or on a device without streams."""
+    if _pretended:
+        return _pretended[-1]
     if tensor.is_cpu:
         return None
     device = tensor.device

@@ -46,6 +46,14 @@ class Architecture:
     """On every linear layer, and norms with shift as well as gain (GPT-2)."""
     qkv_biases: bool = False
     """On query, key and value only (Qwen2.5)."""
+    head_width: int | None = None
+    """Of one head, where it is not width / heads (Gemma 2, Qwen3)."""
+    norms: int = 2
+    """In a layer: before attention and before the network; Gemma 2 has one after each as well, Phi one for both."""
+    qk_norms: bool = False
+    """Of every query and key, with one gain for all heads (Qwen3)."""
+    head_bias: bool = False
+    """On the head, where it is not tied (Phi)."""
     dropout: bool = False
     context: int = 2048
     """Tokens of a sequence where a plan is given none: at most what the model was published with."""
@@ -59,29 +67,39 @@ class Architecture:
                 raise ValueError(f"Architecture({name}={value!r}): a whole number of at least 1 is needed")
         for name, whole in (("heads", self.width), ("kv_heads", self.heads)):
             value = getattr(self, name)
+            if name == "heads" and self.head_width is not None:
+                continue
             if value is not None and (value < 1 or whole % value):
                 raise ValueError(f"Architecture({name}={value!r}): {whole} cannot be shared equally by it; give a divisor")
 
     @property
     def kv_width(self) -> int:
         """Width of keys, and of values: less than `width` with grouped-query attention."""
-        return self.width // self.heads * (self.kv_heads or self.heads)
+        return (self.head_width or self.width // self.heads) * (self.kv_heads or self.heads)
+
+    @property
+    def query_width(self) -> int:
+        """Width of queries, and of what attention gives: `width`, unless heads have a width of their own."""
+        return self.width if self.head_width is None else self.head_width * self.heads
 
     @property
     def layer(self) -> tuple[Weight, ...]:
         """The parameters of one layer, in the order of a module."""
-        w, kv, inner = self.width, self.kv_width, self.inner
+        w, kv, inner, qw = self.width, self.kv_width, self.inner, self.query_width
         norm = [Weight("norm", w)] + ([Weight("norm.bias", w)] if self.biases else [])
         if self.gated:
-            attention = [Weight("q", w * w), Weight("k", w * kv), Weight("v", w * kv), Weight("o", w * w)]
-            bias = [Weight("q.bias", w), Weight("k.bias", kv), Weight("v.bias", kv)] if self.qkv_biases else []
+            attention = [Weight("q", w * qw), Weight("k", w * kv), Weight("v", w * kv), Weight("o", qw * w)]
+            bias = [Weight("q.bias", qw), Weight("k.bias", kv), Weight("v.bias", kv)] if self.qkv_biases else []
             network = [Weight(name, w * inner) for name in ("gate", "up", "down")]
         else:
-            attention = [Weight("qkv", w * (w + 2 * kv)), Weight("o", w * w)]
-            bias = [Weight("qkv.bias", w + 2 * kv), Weight("o.bias", w)] if self.biases else []
+            attention = [Weight("qkv", w * (qw + 2 * kv)), Weight("o", qw * w)]
+            bias = [Weight("qkv.bias", qw + 2 * kv), Weight("o.bias", w)] if self.biases else []
             network = [Weight("up", w * inner), Weight("down", w * inner)]
             network += [Weight("up.bias", inner), Weight("down.bias", w)] if self.biases else []
-        return (*norm, *attention, *bias, *norm, *network)
+        if self.qk_norms:
+            gain = self.head_width or w // self.heads
+            bias = [*bias, Weight("q.norm", gain), Weight("k.norm", gain)]
+        return (*norm, *attention, *bias, *norm * (self.norms - 1), *network)
 
     def weights(self) -> tuple[Weight, ...]:
         """Every parameter: embeddings, layers, the last norm, and the head where it is not tied."""
@@ -89,6 +107,7 @@ class Architecture:
         first += [Weight("positions", self.positions * self.width)] if self.positions else []
         last = [Weight("norm", self.width)] + ([Weight("norm.bias", self.width)] if self.biases else [])
         last += [] if self.tied else [Weight("head", self.vocabulary * self.width)]
+        last += [Weight("head.bias", self.vocabulary)] if self.head_bias and not self.tied else []
         return (*first, *(Weight(w.name, w.numel, self.layers) for w in self.layer), *last)
 
 
@@ -146,7 +165,9 @@ class ModelSpec:
             seen.setdefault(id(parameter), weight)
         if not seen:
             raise ValueError(f"{type(module).__name__} has no parameters; there is nothing to plan")
-        return cls(name or type(module).__name__, tuple(seen.values()), _configured(getattr(module, "config", None)))
+        counted = sum(weight.numel for weight in seen.values())
+        shape = _configured(getattr(module, "config", None), counted)
+        return cls(name or type(module).__name__, tuple(seen.values()), shape)
 
     def each(self) -> Iterator[Weight]:
         """Every parameter on its own, as `weights` counts them."""
@@ -193,8 +214,19 @@ def element_bytes(dtype: str) -> int:
     return _BYTES[dtype]
 
 
-def _configured(config: Any) -> Architecture | None:
-    """The architecture that a Hugging Face configuration describes, or None where it does not say all of it."""
+_OF_TYPE: dict[str, dict[str, Any]] = {
+    "gpt2": {"gated": False, "biases": True},
+    "phi": {"gated": False, "biases": True, "norms": 1, "head_bias": True},
+    "gemma2": {"norms": 4},
+    "qwen2": {"qkv_biases": True},
+    "qwen3": {"qk_norms": True},
+}
+"""What a Hugging Face configuration leaves to the code of its model."""
+
+
+def _configured(config: Any, counted: int) -> Architecture | None:
+    """The architecture that a Hugging Face configuration describes, or None where it does not say all of it. Of a kind that is
+    not known here, the feed-forward network is the one, of two matrices or three, that comes nearer to `counted` elements."""
 
     def first(*names: str) -> Any:
         return next((getattr(config, name) for name in names if getattr(config, name, None) is not None), None)
@@ -204,19 +236,17 @@ def _configured(config: Any) -> Architecture | None:
     if None in (layers, width, heads, vocabulary):
         return None
     inner = first("intermediate_size", "n_inner")
-    gpt2 = getattr(config, "model_type", "") == "gpt2"
+    kind = getattr(config, "model_type", "")
     longest = first("max_position_embeddings", "n_positions") or 2048
-    return Architecture(
-        layers,
-        width,
-        heads,
-        vocabulary,
-        inner or 4 * width,
-        kv_heads=first("num_key_value_heads"),
-        gated=not gpt2,
-        tied=bool(first("tie_word_embeddings")),
-        positions=longest if gpt2 else 0,
-        biases=gpt2,
-        dropout=bool(first("attn_pdrop", "attention_dropout")),
-        context=min(2048, longest),
-    )
+    head = first("head_dim")
+    common = {
+        "kv_heads": first("num_key_value_heads"),
+        "tied": bool(first("tie_word_embeddings")),
+        "positions": longest if kind == "gpt2" else 0,
+        "dropout": bool(first("attn_pdrop", "attention_dropout")),
+        "context": min(2048, longest),
+        "head_width": None if head is None or head * heads == width else head,
+    }
+    ways = [_OF_TYPE[kind]] if kind in _OF_TYPE else [{"gated": True}, {"gated": False}]
+    shapes = [Architecture(layers, width, heads, vocabulary, inner or 4 * width, **common, **way) for way in ways]
+    return min(shapes, key=lambda shape: abs(sum(w.numel * w.times for w in shape.weights()) - counted))

@@ -68,8 +68,8 @@ def policy_of(placement: Placement, offload: Offload) -> OffloadPolicy:
 def placed(
     model: ModelSpec, load: Load, placement: Placement, offload: Offload, gpus: int, fused_attention: bool = True
 ) -> Placed:
-    """All phases of `placement`. With several accelerators their bytes are those of one: everything but activations and the
-    runtime is shared out equally (ZeRO, FSDP).
+    """All phases of `placement`. With several accelerators their bytes are those of one: what is kept is shared out
+    equally (ZeRO stage 3, FSDP2); activations, the runtime and what is gathered for computing are each one's own.
 
     construction: the model is there, the optimizer built, nothing stepped. resume: the moment of taking up a run at which most
     is held. steady: between two steps, gradients not yet given up. peak: all that one step ever holds, counted together.
@@ -93,7 +93,7 @@ def placed(
         if gpus:
             phase.add("gpu", "runtime", RUNTIME["gpu"] * gpus)
     phases["peak"].add(home, "activations", kept * max(gpus, 1))
-    _add_weights(model, load, placement, home, weights, phases)
+    _add_weights(model, load, placement, home, weights, max(gpus, 1), phases)
     if home == placement.weights == "gpu":  # a checkpoint is read into RAM before it goes to the accelerator
         phases["construction"].add("ram", "copies", weights)
         phases["resume"].add("ram", "copies", 0 if placement.runs_with == "offload_lab" else weights)
@@ -102,7 +102,7 @@ def placed(
             phases[name].add(home, "gradients", gradients)
         else:  # given up one after the other while backward goes on
             live = model.layer_elements() + model.largest() if placement.runs_with == "deepspeed" else model.largest()
-            phases[name].add(home, "gradients", min(gradients, gradients * live // n))
+            phases[name].add(home, "gradients", min(gradients, gradients * live // n) * max(gpus, 1))
     if engine is not None:
         _add_engine(engine, max(gpus, 1), phases)
     elif placement.runs_with == "deepspeed":
@@ -116,17 +116,34 @@ def placed(
     return Placed(found, engine)
 
 
-def _add_weights(model: ModelSpec, load: Load, placement: Placement, home: str, weights: int, phases: dict[str, _Sum]) -> None:
+def _add_weights(
+    model: ModelSpec, load: Load, placement: Placement, home: str, weights: int, ranks: int, phases: dict[str, _Sum]
+) -> None:
     element = element_bytes(load.dtype)
     live = min(weights, (LIVE_LAYERS * model.layer_elements() + model.largest()) * element)
     for name, phase in phases.items():
         phase.add(placement.weights, "weights", weights)
         if placement.weights != home and name != "construction":
-            phase.add(home, "weights", live)
+            phase.add(home, "weights", live * ranks)
         if placement.weights == "disk" and name != "construction":
             phase.add("ram", "buffers", SWAP_BUFFERS * model.largest() * element)
         if placement.weights == "ram" and home == "gpu":
             phase.add("ram", "pinned rounding", sum(pinned(w.numel * element) - w.numel * element for w in model.each()))
+
+    if placement.weights == home == "gpu" and ranks > 1:
+        phases["peak"].add(home, "buffers", gathered(model) * element * ranks)
+
+
+def gathered(model: ModelSpec) -> int:
+    """Elements that each of several accelerators holds beside its share while it computes: the weights of the layer that is
+    computed and of the one that is fetched meanwhile, a layer's gradients before they are summed, and what belongs to no layer
+    (embeddings and head), which stays from forward to backward."""
+    layer, shape = model.layer_elements(), model.architecture
+    every = model.parameters + model.frozen
+    if shape is None:
+        return min(every, (LIVE_LAYERS + 1) * layer)
+    outside = 0 if shape.assumed else every - shape.layers * layer
+    return min(LIVE_LAYERS * layer, shape.layers * layer) + layer + max(outside, 0)
 
 
 def _add_engine(engine: EngineBytes, ranks: int, phases: dict[str, _Sum]) -> None:

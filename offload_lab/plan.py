@@ -16,6 +16,8 @@ The file is one JSON object. Bytes and seconds are plain numbers; what is not kn
       "offload": {"directory": "state", "ram_budget": 8589934592, …},    as OffloadPolicy has them
       "targets": {"seconds_per_step": 9.1, "peak_gpu_bytes": …, "peak_ram_bytes": …, "loss": null, …},
       "capacity": {"gpu": 25769803776, "ram": …, "disk": …},             bytes of each tier; gpu: of one accelerator
+      "capacity_from": {"gpu": "given", "ram": "assumed", …},            or "measured", or "data sheet"
+      "warnings": ["…", …],                  sentences that `why` has as well: what was assumed, what is slow and why
       "tiers": {"gpu": {"weights": …, "gradients": …}, "ram": {…}, "disk": {…}},      bytes by kind at the peak
       "phases": {"construction": {"gpu": {…}, …}, "resume": {…}, "steady": {…}, "peak": {…}},    the same, for each phase
       "time": {"lanes": {"compute": 1.2, "disk": 8.9, …}, "bound_by": "disk", …},
@@ -32,6 +34,7 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from offload_lab.hardware import Hardware
+from offload_lab.json_text import parsed
 
 FORMAT = 1
 Tier = Literal["gpu", "ram", "disk"]
@@ -137,7 +140,8 @@ class Time:
     """Seconds of one step, each lane on its own and together."""
 
     lanes: dict[str, float]
-    """Lane -> seconds that it is busy: compute, link-down, link-up, dram, disk (or disk-read and disk-write)."""
+    """Lane -> seconds that it is busy: compute, link-down, link-up, dram, disk (or disk-read and disk-write), between (several
+    accelerators with wires of their own; else what they send each other is part of the link's lanes)."""
     one_after_another: float
     """Nothing overlaps: the sum of the lanes. This and the next two have `fixed` in them."""
     pipelined: float
@@ -161,6 +165,8 @@ class Time:
     """US dollars, where the hardware has a price an hour."""
     fixed: float = 0.0
     """Seconds beside all lanes: a step, each of its tensors and publishing take them however few bytes they move."""
+    between: int = 0
+    """Bytes a step that each of several accelerators sends to the others (`between.py`)."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +196,10 @@ class Plan:
     time: Time | None
     """None where a bandwidth that it needs is not known; `why` names it."""
     tried: tuple[Tried, ...] = field(default=())
+    warnings: tuple[str, ...] = ()
+    """What a person should know before trusting the figures; `why` has them too."""
+    capacity_from: dict[str, str] = field(default_factory=dict)
+    """Tier -> where its size is from: "given", "measured", "data sheet" or "assumed"."""
 
     @property
     def tiers(self) -> Bytes:
@@ -217,11 +227,12 @@ class Plan:
         out: dict[str, Any] = {"format": FORMAT, "fits": self.fits, "why": self.why, "model": asdict(self.model)}
         out |= {"hardware": self.hardware.to_dict(), "placement": asdict(self.placement), "offload": asdict(self.offload)}
         out |= {"targets": asdict(self.targets), "capacity": self.capacity, "tiers": self.tiers, "phases": self.phases}
+        out |= {"warnings": list(self.warnings), "capacity_from": self.capacity_from}
         out |= {"time": None if self.time is None else asdict(self.time), "tried": [asdict(tried) for tried in self.tried]}
         return out
 
     def to_json(self) -> str:
-        return json.dumps(self.to_dict(), indent=2)
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Plan:
@@ -247,9 +258,9 @@ class Plan:
     def from_json(cls, text: str) -> Plan:
         """The plan in `text`. Raises ValueError where it is no JSON, or no plan."""
         try:
-            given = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"this is no plan: it cannot be read as JSON ({error})") from None
+            given = parsed(text)
+        except ValueError as error:
+            raise ValueError(f"this is no plan: {error}") from None
         return cls.from_dict(given)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from offload_lab.between import SOURCE, Between, between
 from offload_lab.hardware import Hardware
 from offload_lab.models import ModelSpec
 from offload_lab.plan import TIERS, Bytes, Load, Offload, Placement, Plan, Time
@@ -75,8 +77,10 @@ def because(
     why_not: str,
     time: Time | None,
     unknown: str,
+    warnings: Sequence[str],
 ) -> str:
-    """The whole account, as sentences. `why_not` is empty where the plan fits, `unknown` where its time is known."""
+    """The whole account, as sentences. `why_not` is empty where the plan fits, `unknown` where its time is known; `warnings`
+    come last, and lack their full stop."""
     said = _what_must_move(model, load, hardware)
     if not why_not:
         how = f"With {placement}"
@@ -96,7 +100,25 @@ def because(
         said.append(f"The time of a step cannot be told: {unknown}.")
     if time is not None:
         said += _how_long(time)
-    return " ".join([*said, *(f"{warning}." for warning in hardware.warnings)])
+        said += _sent(between(model, load, placement, hardware.gpus), hardware)
+    return " ".join([*said, *(f"{warning}." for warning in warnings)])
+
+
+def _sent(sent: Between, hardware: Hardware) -> list[str]:
+    """What accelerators send each other, with the formula and where it is from."""
+    if not sent.nbytes:
+        return []
+    share = f"{sent.accelerators - 1}/{sent.accelerators}"
+    way = "over wires of their own" if hardware.gpu_between is not None else "over the host's link, for no other is known"
+    return [
+        f"Each of the {sent.accelerators} accelerators sends {size(sent.nbytes)} a step to the others, {way}: {share} of all "
+        f"weights, gathered {_times(sent.gathers)}, are {size(sent.weights)}; {share} of all gradients, summed "
+        f"{_times(sent.sums)}, are {size(sent.gradients)} ({SOURCE})."
+    ]
+
+
+def _times(count: int) -> str:
+    return {1: "once", 2: "twice"}.get(count, f"{count} times")
 
 
 def _what_must_move(model: ModelSpec, load: Load, hardware: Hardware) -> list[str]:
@@ -148,10 +170,12 @@ def text(plan: Plan) -> str:
     for tier in TIERS:
         steady, peak = plan.phases["steady"].get(tier, {}), plan.phases["peak"].get(tier, {})
         for kind in dict.fromkeys([*steady, *peak]):
-            said.append(f"  {tier:5} {kind:18}{size(steady.get(kind, 0)):>15}{size(peak.get(kind, 0)):>14}")
+            shown = "runtime (assumed)" if kind == "runtime" else kind
+            said.append(f"  {tier:5} {shown:18}{size(steady.get(kind, 0)):>15}{size(peak.get(kind, 0)):>14}")
         if peak:
             room = plan.capacity.get(tier)
-            of = f"  of {size(room)}" if room is not None else "  and there is none"
+            known = plan.capacity_from.get(tier)
+            of = f"  of {size(room)}" + (f", {known}" if known else "") if room is not None else "  and there is none"
             said.append(f"  {tier:5} {'in all':18}{size(sum(steady.values())):>15}{size(sum(peak.values())):>14}{of}")
     for phase in ("construction", "resume"):
         held = ", ".join(f"{tier} {size(plan.total(tier, phase))}" for tier in TIERS if plan.total(tier, phase))

@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from offload_lab import plan_words as words
+from offload_lab.cautions import cautions, sizes
 from offload_lab.hardware import Hardware
-from offload_lab.known_models import spec
 from offload_lab.models import ModelSpec
 from offload_lab.partition import STATE_BYTES
 from offload_lab.placing import Placed, placed
 from offload_lab.plan import PHASES, TIERS, Load, Offload, Placement, Plan, Targets, Time, Tried
-from offload_lab.policy import parse_bytes
+from offload_lab.plan_arguments import budget_of, check_one_of, check_positive, check_whole, model_of
 from offload_lab.state_bytes import readable
 from offload_lab.step_time import Unknown, seconds, traffic
 
@@ -30,14 +30,12 @@ _ON_GPU = (
     Placement("ram", "gpu", "ram", "deepspeed"),
     Placement("disk", "gpu", "ram", "offload_lab"),
     Placement("ram", "ram", "ram", "deepspeed"),
-    Placement("disk", "ram", "ram", "deepspeed"),
+    Placement("disk", "ram", "disk", "deepspeed"),
     Placement("disk", "disk", "disk", "deepspeed"),
 )
 _SLOWER = 4
 """So many times as long a step may take for the sake of moving less, and of what is predicted from our own engine's functions
 and not from a paper."""
-_MOST = 2 * 10**12
-"""Parameters. Every partition of a model is placed as the engine does it; more of them take minutes, and are a typing error."""
 _ON_CPU = (Placement("ram", "ram", "ram", "offload_lab"), Placement("disk", "ram", "ram", "offload_lab"))
 
 
@@ -96,11 +94,11 @@ def plan(
         raise TypeError(
             f"hardware={hardware!r}: a Hardware is needed, of catalogue.machine(…), assemble(…) or offload-lab measure"
         )
-    known = _model(model)
-    _check_one_of("dtype", dtype, *STATE_BYTES)
-    _check_one_of("checkpointing", checkpointing, "auto", "none", "full")
+    known = model_of(model)
+    check_one_of("dtype", dtype, *STATE_BYTES)
+    check_one_of("checkpointing", checkpointing, "auto", "none", "full")
     for name, tier in (("state", state), ("weights", weights), ("gradients", gradients)):
-        _check_one_of(name, tier, "auto", *TIERS)
+        check_one_of(name, tier, "auto", *TIERS)
         if tier == "gpu" and not hardware.gpus:
             raise ValueError(f'{name}="gpu": {hardware.name} has no accelerator; give hardware with one, or "ram"')
         if tier == "disk" and hardware.disk is None:
@@ -108,17 +106,17 @@ def plan(
     if sequence is None:
         sequence = known.architecture.context if known.architecture is not None else 2048
     for name, number in (("batch", batch), ("sequence", sequence), ("accumulation", accumulation)):
-        _check_whole(name, number)
+        check_whole(name, number)
     if durability not in ("step", "checkpoint"):
         try:
-            _check_whole("durability", durability)
+            check_whole("durability", durability)
         except ValueError as error:
             raise ValueError(f'{error}, or "step", or "checkpoint"') from None
     for name, amount in (("run_tokens", run_tokens), ("loss", loss), ("utilisation", utilisation)):
-        _check_positive(name, amount)
+        check_positive(name, amount)
     if utilisation is not None and utilisation > 1:
         raise ValueError(f"utilisation={utilisation!r}: a share, more than 0 and at most 1, is needed")
-    budget = None if ram_budget is None else _budget(ram_budget)
+    budget = None if ram_budget is None else budget_of(ram_budget)
     shape = known.architecture
     load = Load(known.name, known.parameters, dtype, batch, sequence, accumulation, "none", known.frozen)  # type: ignore[arg-type]
     if shape is not None:
@@ -151,7 +149,8 @@ def plan(
     if not tried:
         raise ValueError(
             f"no system runs with state={state!r}, weights={weights!r}, gradients={gradients!r} on {hardware.name}; make one "
-            'of them "auto". Where weights have left the accelerator, gradients and state have too'
+            'of them "auto". Where weights have left the accelerator, gradients and state have too; DeepSpeed keeps gradients '
+            "with the state"
         )
     chosen = _best(tried)
     return _told(known, chosen, tried, hardware, run_tokens, loss)
@@ -231,8 +230,7 @@ def _short(found: Placed, hardware: Hardware) -> dict[str, tuple[str, int]]:
 
 def capacity(hardware: Hardware) -> dict[str, int]:
     """Bytes of each tier that is there; of one accelerator."""
-    figures = {"gpu": hardware.gpu_memory if hardware.gpus else None, "ram": hardware.ram, "disk": hardware.disk}
-    return {tier: int(figure.value) for tier, figure in figures.items() if figure is not None}
+    return {tier: int(figure.value) for tier, figure in sizes(hardware).items()}
 
 
 def _best(tried: list[_Candidate]) -> _Candidate:
@@ -278,12 +276,24 @@ def _told(
         loss,
         None if time is None else time.run_cost,
     )
-    why_not = "" if chosen.fits else chosen.why
-    why = words.because(model, chosen.load, hardware, chosen.placement, chosen.offload, why_not, time, chosen.unknown)
+    why_not, told = "" if chosen.fits else chosen.why, cautions(chosen.load, hardware, time)
+    why = words.because(model, chosen.load, hardware, chosen.placement, chosen.offload, why_not, time, chosen.unknown, told)
     attempts = tuple(Tried(c.placement, c.load.checkpointing, c.fits, c.why) for c in tried)
-    room, phases = capacity(hardware), found.phases
+    origins = {tier: figure.origin for tier, figure in sizes(hardware).items()}
     return Plan(
-        chosen.fits, why, chosen.load, hardware, chosen.placement, chosen.offload, targets, room, phases, time, attempts
+        chosen.fits,
+        why,
+        chosen.load,
+        hardware,
+        chosen.placement,
+        chosen.offload,
+        targets,
+        capacity(hardware),
+        found.phases,
+        time,
+        attempts,
+        tuple(told),
+        origins,
     )
 
 
@@ -295,49 +305,3 @@ def _wanted(hardware: Hardware, state: str, weights: str, gradients: str) -> Ite
         if hardware.disk is None and "disk" in (placement.state, placement.weights):
             continue
         yield placement
-
-
-def _model(model: ModelSpec | str | int | Any) -> ModelSpec:
-    if isinstance(model, ModelSpec):
-        found = model
-    elif isinstance(model, str):
-        found = spec(model)
-    elif isinstance(model, int):
-        found = ModelSpec.sized(model)
-    elif hasattr(model, "named_parameters"):
-        found = ModelSpec.of(model)
-    else:
-        raise ValueError(
-            f"model={model!r}: a ModelSpec, a known name, a whole number of parameters or a torch module is needed"
-        )
-    if found.parameters > _MOST:
-        raise ValueError(
-            f"parameters={found.parameters:,}: more than the {_MOST:,} that plans are made for; is there a digit too many?"
-        )
-    if not found.parameters:
-        raise ValueError(f"model={found.name}: no parameter is trainable; there is nothing for an optimizer to do")
-    return found
-
-
-def _budget(value: int | str) -> int:
-    try:
-        return parse_bytes(value)
-    except ValueError as error:
-        raise ValueError(f"ram_budget={value!r}: {error}") from None
-
-
-def _check_one_of(name: str, value: object, *choices: str) -> None:
-    if value not in choices:
-        raise ValueError(f"{name}={value!r}: one of {', '.join(map(repr, choices))} is needed")
-
-
-def _check_whole(name: str, value: object) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name}={value!r}: a whole number of at least 1 is needed")
-
-
-def _check_positive(name: str, value: object) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise ValueError(f"{name}={value!r}: a finite number above 0 is needed")

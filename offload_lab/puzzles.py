@@ -6,11 +6,15 @@
 Three questions, in this order. Is it right: does it do every step's work, whenever its tasks run (`validation.py`)? How fast
 is it: its time as a share of what no schedule can beat (`least.py`)? What does it cost: its peak bytes in the same way? The
 reference, which is in `schedulers.py`, is judged beside it; its marks are no limit. Every time here is *predicted*.
+
+The machines are drawn anew each time, from the family that `FAMILY` tells in words: whoever has seen those of one check has not
+seen those of the next. What a check says ends with its seed, and `check(…, seed=…)` draws the same ones again.
 """
 
 from __future__ import annotations
 
 import random
+import secrets
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -100,17 +104,16 @@ class Row:
 
 @dataclass(frozen=True)
 class Puzzle:
-    """`ask` says what to write. `shown` is the case that a learner may look at; `seed` makes the others."""
+    """`ask` says what to write. `shown` is the case that a learner may look at; the others are drawn."""
 
     name: str
     ask: str
     reference: Schedule
     shown: Case
-    seed: int
 
-    def hidden(self, count: int = 8) -> list[Case]:
-        """Cases of the same kind, with other partitions, other buffers and other machines; the same for the same seed."""
-        rng = random.Random(self.seed)
+    def hidden(self, seed: int, count: int = 8) -> list[Case]:
+        """`count` cases of the same kind, of `FAMILY`: the same for the same seed and name, others for any other."""
+        rng = random.Random(f"{self.name}, {seed}")
         return [_like(self.shown, rng, number) for number in range(count)]
 
 
@@ -122,6 +125,10 @@ class Checked:
     error: str | None
     rows: tuple[Row, ...]
     """The shown case first. Up to the one that is wrong, where one is."""
+    seed: int
+    """What the hidden cases were drawn with."""
+    cases: int
+    """How many were drawn."""
 
     @property
     def marks(self) -> Marks | None:
@@ -140,7 +147,7 @@ class Checked:
 
     def __str__(self) -> str:
         if self.error is not None:
-            return f"{self.puzzle.name}: not right yet. {self.error}"
+            return f"{self.puzzle.name}: not right yet. {self.error}\n  {self._again()}"
         mine, other = self.marks, self.reference_marks
         assert mine is not None
         slowest = min(self.rows, key=lambda row: row.marks.time / row.reference_marks.time)
@@ -153,28 +160,43 @@ class Checked:
                 if self.as_fast
                 else f"  slowest beside the reference on {slowest.case.name}: {slowest.theirs.makespan:.4g} s, where it takes "
                 f"{slowest.reference.makespan:.4g} s",
+                f"  {self._again()}",
             ]
         )
 
+    def _again(self) -> str:
+        count = "" if self.cases == CASES else f", cases={self.cases}"
+        return f"these machines again: check(your_schedule, PUZZLES[{self.puzzle.name!r}]{count}, seed={self.seed})"
 
-def check(schedule: Schedule, puzzle: Puzzle, cases: int = 8) -> Checked:
-    """Judge `schedule` on the shown case and on `cases` hidden ones.
+
+CASES = 8
+
+
+def check(schedule: Schedule, puzzle: Puzzle, cases: int = CASES, *, seed: int | None = None) -> Checked:
+    """Judge `schedule` on the shown case and on `cases` hidden ones, which are drawn now; with the `seed` that a check told,
+    those of that check.
 
     A schedule that is wrong is a result, not an exception; so is one that raises: both are in `error`, with the case.
+    Raises ValueError for cases or a seed that is no whole number of at least 0.
     """
+    for name, number in (("cases", cases), ("seed", seed)):
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 0):
+            raise ValueError(f"{name}={number!r}: a whole number of at least 0 is needed")
+    drawn = secrets.randbelow(10**9) if seed is None else seed
     rows: list[Row] = []
-    for case in (puzzle.shown, *puzzle.hidden(cases)):
+    for case in (puzzle.shown, *puzzle.hidden(drawn, cases)):
         try:
             theirs = case.run(schedule)
         except ScheduleError as error:
-            return Checked(puzzle, f"On {case.name}: {error}", tuple(rows))
+            return Checked(puzzle, f"On {case.name}: {error}", tuple(rows), drawn, cases)
         except Exception as error:  # of the learner's function, whatever it is: they are told which, and on what
             at = traceback.extract_tb(error.__traceback__)[-1]
             where = f"line {at.lineno} of {at.name}"
-            return Checked(puzzle, f"On {case.name} it raised {type(error).__name__}: {error} ({where})", tuple(rows))
+            told = f"On {case.name} it raised {type(error).__name__}: {error} ({where})"
+            return Checked(puzzle, told, tuple(rows), drawn, cases)
         reference = case.run(puzzle.reference)
         rows.append(Row(case, theirs, reference, _marks(case, theirs), _marks(case, reference)))
-    return Checked(puzzle, None, tuple(rows))
+    return Checked(puzzle, None, tuple(rows), drawn, cases)
 
 
 def _marks(case: Case, run: Simulation) -> Marks:
@@ -214,6 +236,14 @@ def _items(elements: list[int], resident: int) -> tuple[Item, ...]:
     )
 
 
+FAMILY = (
+    "3 to 14 partitions, all of 1, 2 or 4 million elements, or each of an eighth of that and more; where some of the shown "
+    "case stay in RAM, up to a third of them; 2 to 8 buffers; a disk that reads at 0.32 to 10 GB/s and writes at 0.3 to 1.5 "
+    "times that, in half or full duplex; memory of 1 to 100 GB/s; gradients, where they come one by one, 1 to 100 ms apart"
+)
+"""What hidden cases are drawn from."""
+
+
 def _like(shown: Case, rng: random.Random, number: int) -> Case:
     """A case of the kind of `shown`. Whether the disk, the memory or neither is slow changes from one to the next."""
     count = rng.randint(3, 14)
@@ -240,42 +270,36 @@ PUZZLES = {
             "Read, update and write every partition, in one buffer. Nothing needs to overlap; nothing may go wrong.",
             schedulers.no_overlap,
             Case("a laptop", _EVEN, _LAPTOP),
-            seed=1,
         ),
         Puzzle(
             "read ahead",
             "While one partition is updated and written, read the next one into another buffer. What must that read wait for?",
             partial(schedulers.read_ahead, depth=2),
             Case("a laptop", replace(_EVEN, buffers=2), _LAPTOP),
-            seed=2,
         ),
         Puzzle(
             "write behind",
             "Use all buffers: read, update and write at the same time. Some partitions stay in RAM: `work.items` says which.",
             schedulers.write_behind,
             Case("a laptop", Work(_items([4_000_000] * 12, 2), 4), _LAPTOP),
-            seed=3,
         ),
         Puzzle(
             "keep what you have",
             "Three steps. `work.held` says what is in the buffers already; read only what is not. All is written, each step.",
             schedulers.alternating,
             Case("a laptop", replace(_EVEN, buffers=6), _LAPTOP, steps=3),
-            seed=4,
         ),
         Puzzle(
             "write only what you must",
             "As before, and a partition may stay changed in its buffer: `work.owed` says which are, `tasks.settle` writes one.",
             schedulers.alternating,
             Case("a laptop", replace(_EVEN, buffers=6, may_owe=True), _LAPTOP, steps=3),
-            seed=5,
         ),
         Puzzle(
             "update in backward",
             "Gradients come one by one, in the order of `work.items`. Update each partition as soon as its own is there.",
             schedulers.in_backward,
             Case("a laptop", replace(_EVEN, gradients=True), _LAPTOP, seconds={"gradient": 0.03}),
-            seed=6,
         ),
     )
 }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from offload_lab.activations import flops
+from offload_lab.between import between, passes
 from offload_lab.engine_bytes import EngineBytes
 from offload_lab.hardware import Figure, Hardware
 from offload_lab.models import ModelSpec, element_bytes
@@ -39,10 +40,17 @@ class Traffic:
     tensors: int = 0
     """That the engine looks at one by one."""
     published: float = 0.0
+    between: int = 0
+    """That each accelerator sends to the others, and as many that it gets from them."""
 
 
 def traffic(model: ModelSpec, load: Load, placement: Placement, engine: EngineBytes | None, gpus: int) -> Traffic:
     """What a step of `placement` moves. See `placing.py` for the systems."""
+    return replace(_own(model, load, placement, engine, gpus), between=between(model, load, placement, gpus).nbytes)
+
+
+def _own(model: ModelSpec, load: Load, placement: Placement, engine: EngineBytes | None, gpus: int) -> Traffic:
+    """All but what accelerators send each other."""
     n, element = model.parameters, element_bytes(load.dtype)
     weights, trained = model.weight_bytes(load.dtype), model.weight_bytes(load.dtype, trainable_only=True)
     if placement.runs_with == "offload_lab":
@@ -69,13 +77,12 @@ def traffic(model: ModelSpec, load: Load, placement: Placement, engine: EngineBy
     if placement.runs_with == "torch":
         return Traffic(gpu=update) if gpus else Traffic(dram=update)
     # DeepSpeed: weights up for forward, for backward, and where forward is repeated; gradients down after each backward.
-    passes = (2 + (load.checkpointing == "full")) * load.accumulation
     away = placement.weights != "gpu"
-    up = passes * weights if away else trained
+    up = passes(load) * weights if away else trained
     down = trained * load.accumulation
     state = 12 * n if placement.state == "disk" else 0
     swapped = 4 * n if placement.state == "disk" else 0  # float32 gradients are written by backward and read by the step
-    fetched = passes * weights if placement.weights == "disk" else 0
+    fetched = passes(load) * weights if placement.weights == "disk" else 0
     stored = trained if placement.weights == "disk" else 0
     return Traffic(down, up, update, state + swapped + fetched, state + swapped + stored)
 
@@ -86,18 +93,22 @@ def seconds(
     """One step on `hardware`. Raises Unknown where a figure that is needed is not there."""
     gpus = hardware.gpus
     tokens = load.tokens(gpus)
-    speed = _speed(hardware, utilisation)
+    speed = _speed(hardware, load.dtype, utilisation)
     operations = flops(model, tokens, load.sequence, load.checkpointing)
     lanes = {"compute": operations / speed}
     if moved.gpu:
         lanes["gpu update"] = moved.gpu / gpus / _known(hardware, "gpu_bandwidth")
-    lanes |= _link(moved, hardware, gpus)
+    lanes |= _link(moved.down // max(gpus, 1), moved.up // max(gpus, 1), hardware)
     if moved.dram:
         lanes["dram"] = moved.dram / _known(hardware, "dram_bandwidth")
     if moved.read or moved.written:
         lanes |= disk(moved.read, moved.written, hardware)
     fixed = _fixed(moved, hardware)
     update = {name: taken for name, taken in lanes.items() if name != "compute"}
+    # What accelerators send each other goes on while they compute, and over the host's link where they have no other.
+    exchange = _exchange(moved, hardware)
+    for name, taken in exchange.items():
+        lanes[name] = lanes.get(name, 0.0) + taken
     # Without an accelerator, or with the update on it, computing and updating are one lane.
     shared = "gpu update" if gpus else "dram"
     together = {name: taken for name, taken in lanes.items() if name not in ("compute", shared)}
@@ -111,7 +122,7 @@ def seconds(
     return Time(
         lanes,
         sum(lanes.values()) + fixed,
-        lanes["compute"] + _pipelined(moved, update, hardware) + fixed,
+        max(lanes["compute"], *exchange.values(), 0.0) + _pipelined(moved, update, hardware) + fixed,
         together[bound] + fixed,
         bound,
         tokens,
@@ -120,6 +131,7 @@ def seconds(
         moved.read,
         wear,
         fixed=fixed,
+        between=moved.between,
     )
 
 
@@ -168,17 +180,36 @@ def _pipelined(moved: Traffic, update: dict[str, float], hardware: Hardware) -> 
     return max(of_disk + idle + first, others + ends)
 
 
-def _link(moved: Traffic, hardware: Hardware, gpus: int) -> dict[str, float]:
-    if not gpus or not (moved.down or moved.up):
+def _exchange(moved: Traffic, hardware: Hardware) -> dict[str, float]:
+    """Seconds in which accelerators exchange weights and gradients: each sends and receives at the same time."""
+    if not moved.between:
         return {}
-    rates = [_known(hardware, name) for name in ("device_to_host", "host_to_device")]
-    down, up = moved.down / gpus / rates[0], moved.up / gpus / rates[1]
-    return {"link": down + up} if hardware.link_duplex == "half" else {"link-down": down, "link-up": up}
+    if hardware.gpu_between is not None:
+        return {"between": moved.between / _known(hardware, "gpu_between")}
+    return _link(moved.between, moved.between, hardware)
 
 
-def _speed(hardware: Hardware, utilisation: float | None) -> float:
-    figure: Figure | None = hardware.gpu_flops if hardware.gpus else hardware.cpu_flops
-    name = "gpu_flops" if hardware.gpus else "cpu_flops"
+def _link(down: int, up: int, hardware: Hardware) -> dict[str, float]:
+    """Seconds of one accelerator's link to the host."""
+    if not hardware.gpus or not (down or up):
+        return {}
+    below, above = down / _known(hardware, "device_to_host"), up / _known(hardware, "host_to_device")
+    return {"link": below + above} if hardware.link_duplex == "half" else {"link-down": below, "link-up": above}
+
+
+def speed_figure(hardware: Hardware, dtype: str) -> tuple[str, Figure | None]:
+    """The name and the figure of the matrix throughput that a step in `dtype` goes at. A 16-bit format that the accelerator's
+    matrix units lack is computed in float32."""
+    if not hardware.gpus:
+        return "cpu_flops", hardware.cpu_flops
+    native = dtype != "float32" and (not hardware.gpu_dtypes or dtype in hardware.gpu_dtypes)
+    if native or hardware.gpu_flops_float32 is None:
+        return "gpu_flops", hardware.gpu_flops
+    return "gpu_flops_float32", hardware.gpu_flops_float32
+
+
+def _speed(hardware: Hardware, dtype: str, utilisation: float | None) -> float:
+    name, figure = speed_figure(hardware, dtype)
     if figure is None or not figure.value:
         raise Unknown(f"{name} of {hardware.name} is not known; the time of a step follows from it")
     return figure.value * (UTILISATION[figure.source] if utilisation is None else utilisation) * max(hardware.gpus, 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["Quiz"]
+__all__ = ["OnlineQuiz", "Quiz"]
 
 
 def __getattr__(name: str) -> Any:
@@ -13,4 +13,8 @@ def __getattr__(name: str) -> Any:
         from quizzes.quiz import Quiz
 
         return Quiz
+    if name == "OnlineQuiz":
+        from quizzes.online.quiz import OnlineQuiz
+
+        return OnlineQuiz
     raise AttributeError(f"module 'quizzes' has no attribute {name!r}")

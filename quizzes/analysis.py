@@ -11,6 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from quizzes.say import _
+
 FEW = 10  # learners; with fewer, one of them moves a facility by more than 0.1
 
 
@@ -84,11 +86,17 @@ def rows(records: Iterable[Mapping[str, Any]]) -> list[Row]:
                 str(record.get("variant") or ""),
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"row {number}: {error}; learner, question and share (a number) are needed") from None
+            raise ValueError(
+                _("row {number}: {error}; learner, question and share (a number) are needed").format(number=number, error=error)
+            ) from None
         if not 0 <= share <= 1:
-            raise ValueError(f"row {number}: share is {share}; it is a number from 0 to 1")
+            raise ValueError(_("row {number}: share is {share}; it is a number from 0 to 1").format(number=number, share=share))
         if (row.learner, row.question) in seen:
-            raise ValueError(f"row {number}: {row.learner} has answered {row.question} before")
+            raise ValueError(
+                _("row {number}: {learner} has answered {question} before").format(
+                    number=number, learner=row.learner, question=row.question
+                )
+            )
         seen.add((row.learner, row.question))
         found.append(row)
     return found

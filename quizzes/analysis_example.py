@@ -6,8 +6,9 @@ import random
 
 from quizzes.analysis import Row
 from quizzes.question import BANK, Question, every
+from quizzes.say import N_
 
-SAID = "These answers are made up: no results were given. One question was made hard in Korean on purpose."
+SAID = N_("These answers are made up: no results were given. One question was made hard in Korean on purpose.")
 
 
 def made_up_class(learners: int = 60, seed: int = 5, questions: int = 8) -> list[Row]:

@@ -9,12 +9,17 @@ import plotly.graph_objects as go
 
 from quizzes.analysis import Item
 from quizzes.printable import clean
+from quizzes.say import _, _n
+
+
+def _counted(learners: int) -> str:
+    return _n("{count} learner", "{count} learners", learners).format(count=learners)
 
 
 def items_figure(items: Sequence[Item]) -> go.Figure:
     """Facility across, discrimination up, one labelled point an item. Items without a discrimination are left out."""
     shown = [item for item in items if item.discrimination is not None]
-    hover = [f"{escape(item.question)}<br>{item.learners} learners" for item in shown]
+    hover = [f"{escape(item.question)}<br>{escape(_counted(item.learners))}" for item in shown]
     points = go.Scatter(
         x=[item.facility for item in shown],
         y=[item.discrimination for item in shown],
@@ -25,7 +30,7 @@ def items_figure(items: Sequence[Item]) -> go.Figure:
     )
     figure = go.Figure(points)
     figure.update_layout(
-        title="Items (a diamond: a gap between languages)", template="plotly_white", showlegend=False, height=560
+        title=escape(_("Items (a diamond: a gap between languages)")), template="plotly_white", showlegend=False, height=560
     )
     for item in shown:  # turned, or neighbours would write over each other
         figure.add_annotation(
@@ -37,15 +42,15 @@ def items_figure(items: Sequence[Item]) -> go.Figure:
             xanchor="left",
             yanchor="bottom",
         )
-    figure.update_xaxes(title="facility (mean share of the points)", range=[-0.05, 1.05])
-    figure.update_yaxes(title="discrimination (correlation with the rest)", range=[-1.05, 1.05])
+    figure.update_xaxes(title=escape(_("facility (mean share of the points)")), range=[-0.05, 1.05])
+    figure.update_yaxes(title=escape(_("discrimination (correlation with the rest)")), range=[-1.05, 1.05])
     return figure
 
 
 def facility_figure(items: Sequence[Item]) -> go.Figure:
     """Facility of every item as a bar, in the order of the quiz, with the number of learners."""
     names = [escape(item.question) for item in items]
-    few = [" (too few)" if item.too_few else "" for item in items]
+    few = [f" ({escape(_('too few'))})" if item.too_few else "" for item in items]
     figure = go.Figure(
         go.Bar(
             x=[item.facility for item in items],
@@ -54,8 +59,8 @@ def facility_figure(items: Sequence[Item]) -> go.Figure:
             text=[f"{item.facility:.2f}, n = {item.learners}{said}" for item, said in zip(items, few, strict=True)],
         )
     )
-    figure.update_layout(title="Facility", template="plotly_white", height=140 + 34 * len(items))
-    figure.update_xaxes(title="mean share of the points", range=[0, 1.05])
+    figure.update_layout(title=escape(_("Facility")), template="plotly_white", height=140 + 34 * len(items))
+    figure.update_xaxes(title=escape(_("mean share of the points")), range=[0, 1.05])
     figure.update_yaxes(autorange="reversed", automargin=True)
     return figure
 
@@ -67,14 +72,14 @@ def drawn_figure(item: Item, choices: Mapping[str, bool] | None = None) -> go.Fi
     names = sorted({*item.drew, *choices})
     figure = go.Figure(
         go.Bar(
-            x=[_shown(name) + (" (right)" if choices.get(name) else "") for name in names],
+            x=[_shown(name) + (f" ({escape(_('right'))})" if choices.get(name) else "") for name in names],
             y=[item.drew.get(name, 0) for name in names],
             marker={"pattern": {"shape": ["/" if choices.get(name) else "" for name in names]}},
         )
     )
-    figure.update_layout(title=f"{escape(item.question)}: what was chosen", template="plotly_white")
+    figure.update_layout(title=escape(_("{question}: what was chosen").format(question=item.question)), template="plotly_white")
     figure.update_xaxes(type="category")
-    figure.update_yaxes(title="learners", rangemode="tozero")
+    figure.update_yaxes(title=escape(_("learners")), rangemode="tozero")
     return figure
 
 
@@ -97,7 +102,7 @@ def languages_figure(items: Sequence[Item]) -> go.Figure:
                     y=[escape(item.question)] * 2,
                     mode="lines",
                     line={"width": 5, "color": "black"},
-                    name="gap: read both texts",
+                    name=escape(_("gap: read both texts")),
                     legendgroup="gap",
                     showlegend=not any(trace.legendgroup == "gap" for trace in figure.data),
                 )
@@ -105,8 +110,10 @@ def languages_figure(items: Sequence[Item]) -> go.Figure:
         symbol = ("circle", "square", "diamond", "cross", "x", "star")[number % 6]
         marker = {"size": 12, "symbol": symbol}
         figure.add_scatter(x=list(found.values()), y=list(found), mode="markers", name=escape(language), marker=marker)
-    figure.update_layout(title="Wholly right answers by language", template="plotly_white", height=180 + 34 * len(items))
-    figure.update_xaxes(title="share of wholly right answers", range=[-0.05, 1.05])
+    figure.update_layout(
+        title=escape(_("Wholly right answers by language")), template="plotly_white", height=180 + 34 * len(items)
+    )
+    figure.update_xaxes(title=escape(_("share of wholly right answers")), range=[-0.05, 1.05])
     order = [escape(item.question) for item in items]
     figure.update_yaxes(autorange="reversed", automargin=True, type="category", categoryorder="array", categoryarray=order)
     return figure
@@ -119,8 +126,10 @@ def misconceptions_figure(items: Sequence[Item]) -> go.Figure:
     figure = go.Figure()
     for language in languages:
         counts = [sum(item.by_language.get(language, {}).get(idea, 0) for item in items) for idea in ideas]
-        figure.add_bar(name=language or "language not stated", x=counts, y=ideas, orientation="h")
-    figure.update_layout(title="Misconceptions", template="plotly_white", barmode="group", height=180 + 30 * len(ideas))
-    figure.update_xaxes(title="answers")
+        figure.add_bar(name=language or escape(_("language not stated")), x=counts, y=ideas, orientation="h")
+    figure.update_layout(
+        title=escape(_("Misconceptions")), template="plotly_white", barmode="group", height=180 + 30 * len(ideas)
+    )
+    figure.update_xaxes(title=escape(_("answers")))
     figure.update_yaxes(automargin=True)
     return figure

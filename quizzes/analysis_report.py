@@ -11,7 +11,7 @@ from typing import Any
 
 from quizzes.analysis import FEW, Gap, Item
 from quizzes.nbgrader.export import safe
-from quizzes.say import _
+from quizzes.say import _, spoken
 
 ALPHA = 0.01
 
@@ -98,7 +98,8 @@ def to_html(items: Sequence[Item], choices: Mapping[str, Mapping[str, bool]], no
         figures.append(("", plots.misconceptions_figure(items)))
     figures += [("", plots.drawn_figure(item, choices.get(item.question))) for item in items if item.drew]
     title = escape(_("Item analysis"))
-    parts = [f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{title}</title></head><body><h1>{title}</h1>']
+    head = f'<head><meta charset="utf-8"><title>{title}</title></head>'
+    parts = [f'<!doctype html><html lang="{spoken()}">{head}<body><h1>{title}</h1>']
     parts += [f"<p><strong>{escape(note)}</strong></p>"] if note else []
     parts.append(f"<pre>{escape(chr(10).join(sentences(items)))}</pre>")
     for number, (said, figure) in enumerate(figures):

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from quizzes.copies import past, standing
+from quizzes.say import _
 
 MIME = "application/vnd.offload-lab.answers+json"
 VERSION = 2
@@ -65,6 +66,13 @@ def read_records(path: str | os.PathLike[str], lesson: str, notes: list[str] | N
     What could not be read, and what it was, is added to `notes` as sentences. Nothing is raised.
     """
     told = notes if notes is not None else []
+    found = [_record(content, lesson, told) for content in contents(path, MIME, told)]
+    return [record for record in found if record is not None]
+
+
+def contents(path: str | os.PathLike[str], mime: str, notes: list[str]) -> list[Any]:
+    """What the outputs of a notebook file hold under a media type, in the order of its cells; text that is cut off comes as
+    None. A file that is no notebook is said in `notes`."""
     try:
         notebook = json.loads(Path(path).read_text(encoding="utf-8"))
         cells = notebook["cells"]
@@ -72,45 +80,52 @@ def read_records(path: str | os.PathLike[str], lesson: str, notes: list[str] | N
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        told.append(f"{path} could not be read as a notebook; no earlier answers were taken from it.")
+        notes.append(_("{path} could not be read as a notebook; no earlier answers were taken from it.").format(path=path))
         return []
-    found = []
-    for output in outputs:
-        data = output.get("data") if isinstance(output, dict) else None
-        if isinstance(data, dict) and MIME in data:
-            record = _record(data[MIME], lesson, told)
-            if record is not None:
-                found.append(record)
-    return found
+    datas = [output.get("data") for output in outputs if isinstance(output, dict)]
+    return [_whole(data[mime]) for data in datas if isinstance(data, dict) and mime in data]
 
 
-def _record(content: Any, lesson: str, notes: list[str]) -> Record | None:
-    """A record of version 1 to 3; None for another lesson's, and, said in `notes`, for what is none."""
+def _whole(content: Any) -> Any:
+    """`content` in one piece, None where it is cut off."""
     if isinstance(content, list) and all(isinstance(line, str) for line in content):
         content = "".join(content)  # nbformat may split text into lines
     if isinstance(content, str):
         try:
-            content = json.loads(content)
+            return json.loads(content)
         except (ValueError, RecursionError):
-            notes.append("An answer record in this notebook is cut off or damaged; nothing was taken from it.")
             return None
+    return content
+
+
+def _record(content: Any, lesson: str, notes: list[str]) -> Record | None:
+    """A record of version 1 to 3; None for another lesson's, and, said in `notes`, for what is none."""
+    if content is None:
+        notes.append(_("An answer record in this notebook is cut off or damaged; nothing was taken from it."))
+        return None
     if not isinstance(content, dict) or not isinstance(content.get("lesson"), str):
-        notes.append("An answer record in this notebook is damaged: it names no lesson. Nothing was taken from it.")
+        notes.append(_("An answer record in this notebook is damaged: it names no lesson. Nothing was taken from it."))
         return None
     if content["lesson"] != lesson:
         return None
     version, answers, pending = content.get("version"), content.get("answers"), content.get("pending", {})
     if isinstance(version, bool) or version not in (1, VERSION, KEEPS_BOTH):
-        said = f"An answer record has version {version!r}; this program reads 1 to {KEEPS_BOTH}. Nothing was taken from it."
+        said = _(
+            "An answer record has version {version!r}; this program reads 1 to {newest}. Nothing was taken from it."
+        ).format(version=version, newest=KEEPS_BOTH)
         notes.append(said)
         return None
     if not isinstance(answers, dict):
-        notes.append("An answer record in this notebook holds no answers; nothing was taken from it.")
+        notes.append(_("An answer record in this notebook holds no answers; nothing was taken from it."))
         return None
     # Version 1 has the same three fields and no others: read, it is version 2.
     bad = [name for name, entry in answers.items() if not is_entry(entry)]
     if bad:
-        notes.append(f"The recorded answer to {', '.join(bad)} is damaged or was edited, and was left out; answer again.")
+        notes.append(
+            _("The recorded answer to {list} is damaged or was edited, and was left out; answer again.").format(
+                list=", ".join(bad)
+            )
+        )
     kept = {name: dict(entry) for name, entry in answers.items() if name not in bad}
     open_ = pending if isinstance(pending, dict) else {}
     learner = content.get("learner")
@@ -125,7 +140,7 @@ def kept_others(content: Any, notes: list[str]) -> dict[str, list[dict[str, Any]
     for name, entries in content.items() if isinstance(content, dict) else ():
         good = [dict(entry) for entry in entries if is_entry(entry)] if isinstance(entries, list) else []
         if not isinstance(entries, list) or len(good) < len(entries):
-            notes.append(f"A second answer to {name} is damaged or was edited, and was left out.")
+            notes.append(_("A second answer to {name} is damaged or was edited, and was left out.").format(name=name))
         if good:
             found[name] = good
     return found
@@ -142,7 +157,7 @@ def _is_more(more: Any) -> bool:
     return whole and _is_number(more.get("confidence", 50), 0, 100) and isinstance(more.get("variant", ""), str)
 
 
-def _is_answer(answer: Any) -> bool:
+def is_answer(answer: Any) -> bool:
     """Text, a number, or one level of them in a list or by name: all that any kind of question records."""
     plain = (str, int, float, type(None))
     if isinstance(answer, list):
@@ -159,7 +174,7 @@ def is_entry(entry: Any) -> bool:
         return False
     if not _is_number(entry.get("earned", 0), 0, 1):
         return False
-    return _is_answer(entry["answer"]) and _is_number(entry.get("share"), 0, 1) and _is_more(entry)
+    return is_answer(entry["answer"]) and _is_number(entry.get("share"), 0, 1) and _is_more(entry)
 
 
 def merge(lesson: str, records: Iterable[Record]) -> tuple[Record, list[str]]:
@@ -206,7 +221,8 @@ def shell() -> Any:
 def as_html(record: Record, rows: list[tuple[str, str, str, str]]) -> str:
     """A table of (name, prompt, answer, verdict) with the record's own words only; readable without a kernel."""
     if not rows:
-        return "<p>No answers yet.</p>"
+        return f"<p>{escape(_('No answers yet.'))}</p>"
     body = "".join("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    head = "".join(f'<th scope="col">{title}</th>' for title in ("", "Question", "Your answer", "Verdict"))
-    return f"<table><caption>Your answers, lesson {escape(record.lesson)}</caption><tr>{head}</tr>{body}</table>"
+    head = "".join(f'<th scope="col">{escape(title)}</th>' for title in ("", _("Question"), _("Your answer"), _("Verdict")))
+    caption = escape(_("Your answers, lesson {lesson}").format(lesson=record.lesson))
+    return f"<table><caption>{caption}</caption><tr>{head}</tr>{body}</table>"

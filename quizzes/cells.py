@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from quizzes.names import UnknownQuestion
 from quizzes.question import misconceptions
-from quizzes.rules import headline
+from quizzes.rules import headline, reread
 from quizzes.say import _
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Answers(MutableMapping[str, Any]):
         name = self._quiz._named(name).name
         print(f"{name}: {headline(verdict)}.\n    " + verdict.message.replace("\n", "\n    "))
         for idea in verdict.misconceptions:
-            print(f"    Read again: {misconceptions()[idea]['reread']}.")
+            print(f"    {reread(misconceptions()[idea]['reread'])}")
         if self._quiz._board is not None:
             self._quiz._board.refresh(name)
 

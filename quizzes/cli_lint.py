@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from quizzes.question import BANK, KEYS, BankError, every
+from quizzes.say import _, _n
 
 ROOT = Path(__file__).parent.parent
 
@@ -28,7 +29,9 @@ def lint() -> None:
     found = check(banks, _catalogues())
     for line in found:
         typer.echo(line)
-    typer.echo(f"{sum(len(bank.questions) for bank in banks.values())} questions in {len(banks)} files, {len(found)} to do")
+    questions = sum(len(bank.questions) for bank in banks.values())
+    said = _("{questions} questions in {files} files, {count} to do")
+    typer.echo(said.format(questions=questions, files=len(banks), count=len(found)))
     if found:
         raise typer.Exit(1)
 
@@ -42,24 +45,29 @@ def canary(
     try:
         graded = every(KEYS)
         if not graded:
-            raise CanaryError("there are no keys here, so that nothing can be looked for; run it in the instructor's checkout")
+            raise CanaryError(
+                _("there are no keys here, so that nothing can be looked for; run it in the instructor's checkout")
+            )
         open_bank = " ".join(" ".join(path.read_text(encoding="utf-8").split()) for path in sorted(BANK.glob("*.yaml")))
         texts = private([question for bank in graded.values() for question in bank.questions], open_bank)
         with tempfile.TemporaryDirectory() as folder:
             shipped = file or _build(Path(folder))
-            # The id of a graded question names its cell in the notebook that is handed out.
-            handed = {text: what for text, what in texts.items() if not what.startswith("id of")} | flags()
             leaks = [
                 leak
                 for path in shipped
-                for leak in search(path.name, path.read_bytes(), handed if path.name.startswith("quiz-") else texts)
+                for leak in search(path.name, path.read_bytes(), texts | flags() if path.name.startswith("quiz-") else texts)
             ]
     except (BankError, CanaryError, OSError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
     for leak in leaks:
         typer.echo(str(leak))
-    typer.echo(f"{len(shipped)} files looked into for {len(texts)} private texts: {len(leaks)} show")
+    said = _n(
+        "{files} files looked into for {texts} private texts: {count} shows",
+        "{files} files looked into for {texts} private texts: {count} show",
+        len(leaks),
+    )
+    typer.echo(said.format(files=len(shipped), texts=len(texts), count=len(leaks)))
     if leaks:
         raise typer.Exit(1)
 
@@ -75,7 +83,7 @@ def _build(folder: Path) -> list[Path]:
         code = f"import setuptools.build_meta as b; b.build_{kind}({str(folder)!r})"
         done = subprocess.run([sys.executable, "-c", code], cwd=source, capture_output=True, text=True, timeout=600)
         if done.returncode:
-            raise CanaryError(f"the {kind} could not be built: {done.stderr[-800:]}")
+            raise CanaryError(_("the {kind} could not be built: {stderr}").format(kind=kind, stderr=done.stderr[-800:]))
     from quizzes.nbgrader.course import CourseError, build_assignment
 
     released = []
@@ -88,13 +96,12 @@ def _build(folder: Path) -> list[Path]:
 
 
 def _catalogues() -> dict[str, set[str]]:
-    from quizzes.say import DOMAIN, LOCALES, _catalogue
+    """Language -> the texts of the bank that its catalogues have."""
+    from quizzes.languages import DOMAIN, known, locales, translated
 
-    found = {}
-    for path in sorted(LOCALES.glob(f"*/LC_MESSAGES/{DOMAIN}.mo")):
-        held = getattr(_catalogue(path.parent.parent.name), "_catalog", {})
-        found[path.parent.parent.name] = {text for text, said in held.items() if isinstance(text, str) and said}
-    return found
+    there = [name for name in known() if (locales() / name / "LC_MESSAGES").is_dir()]
+    domains = [DOMAIN, "keys", *(f"lesson_{path.name[:2]}" for path in sorted(BANK.glob("[0-9][0-9]_*.yaml")))]
+    return {name: {text for domain in domains for text in translated(domain, name)} for name in there}
 
 
 def register(app: typer.Typer) -> None:

@@ -12,6 +12,7 @@ import typer
 from quizzes.certificates import keys as key_files
 from quizzes.certificates.cli_common import PassphraseFile, open_key, say, stop
 from quizzes.question import KEYS
+from quizzes.say import _
 
 
 def serve(
@@ -37,19 +38,27 @@ def serve(
         from quizzes.service.app import create_app
         from quizzes.service.certificates import router as certificates
     except ImportError as error:
-        stop(f"The service needs packages that are not installed ({error.name}): pip install 'offload-lab[service]'")
+        stop(
+            _("The service needs packages that are not installed ({error}): pip install 'offload-lab[service]'").format(
+                error=error.name
+            )
+        )
     from quizzes.service import connection as connections
     from quizzes.service.errors import StartError
     from quizzes.service.identity import People, Tokens, new_token, read_tokens
     from quizzes.service.settings import Settings, default_db_url, folder
 
     if hub and tokens is not None:
-        stop("--hub and --tokens are two ways to know the learners; give one of them.")
+        stop(_("--hub and --tokens are two ways to know the learners; give one of them."))
     if registry is not None and not registry.is_dir():
-        stop(f"--registry {registry}: there is no such folder. Make one with `offload-quiz certificate init`.")
+        stop(
+            _("--registry {registry}: there is no such folder. Make one with `offload-quiz certificate init`.").format(
+                registry=registry
+            )
+        )
     if key is None:
         if not lab:
-            stop("--key is missing: each answer gets a signed receipt. Make a key with `offload-quiz keygen --out FILE`.")
+            stop(_("--key is missing: each answer gets a signed receipt. Make a key with `offload-quiz keygen --out FILE`."))
         key = _own_key(folder() / "receipts.key")
     private = open_key(key, passphrase_file)
     prefix, token = "", new_token()
@@ -85,12 +94,25 @@ def serve(
         try:
             connections.write(place, connections.Connection(url, token))
         except OSError as error:
-            stop(f"--connection {place}: it cannot be written ({error.strerror}). Name another file.")
-    say(f"Judging on {url}; stop it with Ctrl-C. Receipts are signed by {app.state.service.judge.issuer}")
+            stop(
+                _("--connection {place}: it cannot be written ({strerror}). Name another file.").format(
+                    place=place, strerror=error.strerror
+                )
+            )
+    say(
+        _("Judging on {url}; stop it with Ctrl-C. Receipts are signed by {issuer}").format(
+            url=url, issuer=app.state.service.judge.issuer
+        )
+    )
     if local:
-        say(f"Address and token of {learner}: {place}")
+        say(_("Address and token of {learner}: {place}").format(learner=learner, place=place))
     if not server.is_loopback(host):
-        say(f"{host} can be reached from other machines, and tokens travel unencrypted: put TLS in front of it.", error=True)
+        say(
+            _("{host} can be reached from other machines, and tokens travel unencrypted: put TLS in front of it.").format(
+                host=host
+            ),
+            error=True,
+        )
     try:
         server.run(app, listening, parent=os.getppid() if lab else None)
     finally:
@@ -106,7 +128,7 @@ def _own_key(path: Path) -> Path:
             key_files.public_path(path).unlink(missing_ok=True)
             key_files.generate(path)
         except (OSError, key_files.KeyFileError) as error:
-            stop(f"{path}: no key for receipts can be made here ({error}).")
+            stop(_("{path}: no key for receipts can be made here ({error}).").format(path=path, error=error))
     return path
 
 

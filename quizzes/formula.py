@@ -14,6 +14,7 @@ from typing import Any
 
 from offload_lab.partition import STATE_BYTES
 from offload_lab.state_bytes import ELEMENT_BYTES, training_bytes
+from quizzes.say import _
 
 _LONGEST = 500  # characters; an author's formula is a line
 _LARGEST_POWER = 64
@@ -25,13 +26,13 @@ class FormulaError(ValueError):
 
 def _whole(value: Any, name: str) -> int:
     if not isinstance(value, Fraction) or value.denominator != 1:
-        raise FormulaError(f"{name} wants a whole number, not {value}")
+        raise FormulaError(_("{name} wants a whole number, not {value}").format(name=name, value=value))
     return int(value)
 
 
 def _dtype(value: Any) -> str:
     if value not in ELEMENT_BYTES:
-        raise FormulaError(f"dtype {value!r}: one of {', '.join(ELEMENT_BYTES)} is needed")
+        raise FormulaError(_("dtype {value!r}: one of {names} is needed").format(value=value, names=", ".join(ELEMENT_BYTES)))
     return str(value)
 
 
@@ -69,31 +70,31 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 def exact(value: Any) -> Fraction:
     """The number that an author wrote: 0.1 is a tenth, not the double beside it. Raises FormulaError."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str, Fraction)):
-        raise FormulaError(f"{value!r} is not a number")
+        raise FormulaError(_("{text!r} is not a number").format(text=value))
     try:
         return Fraction(str(value))
     except (ValueError, ZeroDivisionError):
-        raise FormulaError(f"{value!r} is not a number") from None
+        raise FormulaError(_("{text!r} is not a number").format(text=value)) from None
 
 
 def evaluate(text: str, names: Mapping[str, Any]) -> Fraction:
     """The value of a formula, where `names` are numbers or strings. Raises FormulaError and nothing else."""
     if len(text) > _LONGEST:
-        raise FormulaError(f"the formula has {len(text)} characters; {_LONGEST} are enough")
+        raise FormulaError(_("the formula has {count} characters; {most} are enough").format(count=len(text), most=_LONGEST))
     try:
         value = _value(_tree(text).body, names)
     except (SyntaxError, ValueError) as error:
         if isinstance(error, FormulaError):
             raise
-        raise FormulaError(f"{text!r} is not a formula: {error}") from None
+        raise FormulaError(_("{text!r} is not a formula: {error}").format(text=text, error=error)) from None
     except ZeroDivisionError:
-        raise FormulaError(f"{text!r} divides by zero") from None
+        raise FormulaError(_("{text!r} divides by zero").format(text=text)) from None
     except TypeError:
-        raise FormulaError(f"{text!r}: a function has the wrong number or kind of arguments") from None
+        raise FormulaError(_("{text!r}: a function has the wrong number or kind of arguments").format(text=text)) from None
     except (RecursionError, MemoryError):
-        raise FormulaError("the formula is nested too deeply") from None
+        raise FormulaError(_("the formula is nested too deeply")) from None
     if not isinstance(value, Fraction):
-        raise FormulaError(f"{text!r} gives text, not a number")
+        raise FormulaError(_("{text!r} gives text, not a number").format(text=text))
     return value
 
 
@@ -109,7 +110,7 @@ def names_in(text: str) -> frozenset[str]:
     try:
         tree = _tree(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise FormulaError(f"{text!r} is not a formula: {error}") from None
+        raise FormulaError(_("{text!r} is not a formula: {error}").format(text=text, error=error)) from None
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     return frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in called)
 
@@ -127,7 +128,8 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
             return exact(number)
         case ast.Name(id=name):
             if name not in names:
-                raise FormulaError(f"{name!r} is not given; there are {', '.join(sorted(names)) or 'no names'}")
+                there = ", ".join(sorted(names)) or _("no names")
+                raise FormulaError(_("{name!r} is not given; there are {there}").format(name=name, there=there))
             held = names[name]
             if isinstance(held, str):
                 try:
@@ -141,15 +143,19 @@ def _value(node: ast.expr, names: Mapping[str, Any]) -> Any:
             return _combine(op, _number(left, names), _number(right, names))
         case ast.Call(func=ast.Name(id=name), args=args, keywords=[]):
             if name not in FUNCTIONS:
-                raise FormulaError(f"there is no function {name!r}; there are {', '.join(FUNCTIONS)}")
+                raise FormulaError(
+                    _("there is no function {name!r}; there are {names}").format(name=name, names=", ".join(FUNCTIONS))
+                )
             return Fraction(FUNCTIONS[name](*(_value(arg, names) for arg in args)))
-    raise FormulaError(f"{ast.unparse(node)!r}: only numbers, names, + - * / // % ** and the planner's functions are known")
+    raise FormulaError(
+        _("{text!r}: only numbers, names, + - * / // % ** and the planner's functions are known").format(text=ast.unparse(node))
+    )
 
 
 def _number(node: ast.expr, names: Mapping[str, Any]) -> Fraction:
     value = _value(node, names)
     if not isinstance(value, Fraction):
-        raise FormulaError(f"{ast.unparse(node)!r} is text where a number is needed")
+        raise FormulaError(_("{text!r} is text where a number is needed").format(text=ast.unparse(node)))
     return value
 
 
@@ -169,4 +175,4 @@ def _combine(op: ast.operator, left: Fraction, right: Fraction) -> Fraction:
             return left % right
         case ast.Pow() if right.denominator == 1 and abs(right) <= _LARGEST_POWER:
             return left ** int(right)
-    raise FormulaError("only + - * / // % and ** with a whole power up to 64 are known")
+    raise FormulaError(_("only + - * / // % and ** with a whole power up to 64 are known"))

@@ -20,7 +20,7 @@ from typing import Any
 from quizzes.numbers import NotANumber, read
 from quizzes.parts import Choice, Right
 from quizzes.question import Question
-from quizzes.say import _
+from quizzes.say import _, _n
 from quizzes.words import plain
 
 _LONGEST = 10_000  # characters of an answer; more is no answer
@@ -104,7 +104,7 @@ def _choices(question: Question, answer: Any) -> Verdict:
         share = 0.0
     lines = [_line(choice) for choice in chosen]
     if missed:
-        told = _("One more belongs to the answer.") if len(missed) == 1 else _("{count} more belong to the answer.")
+        told = _n("One more belongs to the answer.", "{count} more belong to the answer.", len(missed))
         lines.append(told.format(count=len(missed)))
     return Verdict(share, "\n".join(lines), _named(wrong), answer=sorted(choice.id for choice in chosen))
 
@@ -125,7 +125,12 @@ def _ids(answer: Any) -> list[str]:
 
 
 def _line(choice: Choice) -> str:
-    return f"{_('Right') if choice.correct else _('Not so')} ({choice.id}): {_(choice.explanation)}"
+    return _told(choice.correct, choice.id, choice.explanation)
+
+
+def _told(right: bool, name: str, text: str) -> str:
+    said = _("Right ({name}): {text}") if right else _("Not so ({name}): {text}")
+    return said.format(name=name, text=text)
 
 
 def _named(choices: list[Choice]) -> tuple[str, ...]:
@@ -152,11 +157,11 @@ def _number(question: Question, answer: Any, locale: str) -> Verdict:
     text = str(answer).strip()
     note = f"\n{given.note}." if given.note else ""
     if any(_close(given.value, right) for right in question.right):
-        return Verdict(1.0, _right(_(question.explanation)) + note, answer=text)
+        return Verdict(1.0, _right(question.explanation) + note, answer=text)
     nearest = question.right[0]
     for trap in question.traps:
         if _close(given.value, Right(value=trap.value, tolerance=nearest.tolerance, absolute=nearest.absolute)):
-            return Verdict(0.0, _wrong(_(trap.explanation)) + note, (trap.misconception,), answer=text)
+            return Verdict(0.0, _wrong(trap.explanation) + note, (trap.misconception,), answer=text)
     if unit in ("bytes", "bytes_per_second"):
         powers = range(1, 5)
         if any(_close(given.value * Fraction(1000, 1024) ** p, nearest) for p in powers):
@@ -184,10 +189,10 @@ def _text(question: Question, answer: Any) -> Verdict:
         return _asked(_("Write a word or a few as text."))
     found = plain(answer)
     if found in {plain(word) for word in question.accepted}:
-        return Verdict(1.0, _right(_(question.explanation)), answer=answer.strip())
+        return Verdict(1.0, _right(question.explanation), answer=answer.strip())
     for word in question.wrong:
         if plain(word.text) == found:
-            return Verdict(0.0, _wrong(_(word.explanation)), (word.misconception,), answer=answer.strip())
+            return Verdict(0.0, _wrong(word.explanation), (word.misconception,), answer=answer.strip())
     return Verdict(0.0, _wrong(_("that is another word than the one looked for.")), answer=answer.strip())
 
 
@@ -200,11 +205,11 @@ def _order(question: Question, answer: Any) -> Verdict:
     neighbours = set(itertools.pairwise(given))
     kept = sum(pair in neighbours for pair in itertools.pairwise(right))
     if given == right:
-        return Verdict(1.0, _right(_(question.explanation)), answer=given)
+        return Verdict(1.0, _right(question.explanation), answer=given)
     place = {name: number for number, name in enumerate(given)}
     told = [mistake for mistake in question.mistakes if _in_order([place[name] for name in mistake.order])]
     said = _("{kept} of {all} steps follow the one before them as they should.").format(kept=kept, all=len(right) - 1)
-    lines = [_wrong(said), *(_(mistake.explanation) for mistake in told)]
+    lines = [_wrong(said), *(mistake.explanation for mistake in told)]
     ideas = tuple(dict.fromkeys(mistake.misconception for mistake in told))
     return Verdict(kept / (len(right) - 1), "\n".join(lines), ideas, answer=given)
 
@@ -224,11 +229,11 @@ def _match(question: Question, answer: Any) -> Verdict:
             continue
         if given[pair.id] == pair.option:
             right += 1
-            lines.append(f"{_('Right')} ({pair.id}): {_(pair.explanation)}")
+            lines.append(_told(True, pair.id, pair.explanation))
         else:
             wrong += 1
             ideas.append(pair.misconception)
-            lines.append(f"{_('Not so')} ({pair.id}): {_(pair.explanation)}")
+            lines.append(_told(False, pair.id, pair.explanation))
     share = max(0, right - wrong) / len(question.pairs)
     return Verdict(share, "\n".join(lines), tuple(dict.fromkeys(ideas)), answer=dict(sorted(given.items())))
 

@@ -42,7 +42,7 @@ class Read:
 def read(text: str, unit: str = "bytes", locale: str = "en") -> Read:
     """The number typed, in `unit`. Raises Ambiguous for what reads in two ways in that locale, NotANumber for what is none."""
     shown = text.strip()[:_LONGEST]
-    example = EXAMPLES[unit]
+    example = _(EXAMPLES[unit])
     refused = NotANumber(
         _("{shown!r} is not a number with a unit; write for example {example}").format(shown=shown, example=example)
     )

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, StringConstraints
 
-from quizzes.values import Strict, Value
+from quizzes.values import PLACE, Strict, Value
 
 Id = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]*$", max_length=60)]
 """Lower case, because that is how typed answers are read; nothing that means something in a path or a pattern."""
@@ -85,10 +85,14 @@ class Extra(Strict):
 
 
 class Figure(Strict):
-    """A drawing of `source`, made when the course is built; every other field is a parameter of that source."""
+    """A drawing of `source` (see `quizzes.figures`); every other field is a parameter of it, or `"{name}"` of a variant."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     source: Id
 
     def parameters(self) -> dict[str, Any]:
         return dict(self.model_extra or {})
+
+    def open_names(self) -> set[str]:
+        """The variant names that are not drawn yet."""
+        return set(PLACE.findall(str(self.parameters())))

@@ -20,11 +20,14 @@ from platformdirs import user_data_path
 
 from quizzes.answers import Record, is_entry, kept_others
 from quizzes.copies import standing
+from quizzes.online.together import together
 from quizzes.repetition import after
 from quizzes.say import _
 
 VERSION = 2
 """Version 1 had no `others` and no `learner`; it is read, and written as version 2 at the next answer."""
+WITH_JUDGED = 3
+"""The version of a file with answers to the judging service: a program that would drop them must refuse it."""
 FORMAT = "offload-lab progress"
 PATIENCE = 10.0
 """Seconds to wait for another notebook that is writing."""
@@ -42,16 +45,18 @@ def default_path() -> Path:
 
 class Progress:
     """`answers`: question id -> its newest entry (as in an answer record, with "lesson"); `others`: question id -> answers of
-    other copies, none of which was chosen yet; `cards`: question id -> when it comes back; `learner`: see Record.
+    other copies, none of which was chosen yet; `cards`: question id -> when it comes back; `learner`: see Record; `judged`: run
+    of the judging service -> what was answered there, see quizzes.online.sheet.
     `notes` are sentences for the learner about what went wrong with the file."""
 
-    def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
+    def __init__(self, path: str | os.PathLike[str] | None = None, patience: float = PATIENCE) -> None:
+        self._patience = patience
         self.path = Path(path) if path is not None else default_path()
         self.notes: list[str] = []
 
     def read(self) -> dict[str, Any]:
-        """{"version", "learner", "answers", "others", "cards"}. Raises ProgressError for a file that is damaged or of a later
-        version."""
+        """{"version", "learner", "answers", "others", "cards", "judged"}. Raises ProgressError for a file that is damaged or of
+        a later version."""
         return checked(self.path)
 
     def record(self, lesson: str) -> Record:
@@ -108,6 +113,15 @@ class Progress:
         self._change(put)
         return str(self.read()["learner"])
 
+    def judged(self, run: str, join: Callable[[Any], dict[str, Any]]) -> None:
+        """Keep what `join` makes of the sheet that the file holds of a run; None is passed where it holds none. Raises
+        ProgressError."""
+
+        def put(content: dict[str, Any]) -> None:
+            content["judged"][run] = join(content["judged"].get(run))
+
+        self._change(put)
+
     def export(self, target: str | os.PathLike[str]) -> None:
         """Write a copy to `target`, which must not exist. Raises ProgressError."""
         content = self.read()
@@ -141,6 +155,8 @@ class Progress:
                     content["cards"][question] = theirs["cards"][question]
             for question, card in theirs["cards"].items():
                 content["cards"].setdefault(question, card)
+            for run, sheet in theirs["judged"].items():
+                content["judged"][run] = together(content["judged"].get(run), sheet)
             content["learner"] = content["learner"] or theirs["learner"]
 
         self._change(put)
@@ -149,7 +165,7 @@ class Progress:
     def _change(self, put: Callable[[dict[str, Any]], None]) -> None:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            with FileLock(f"{self.path}.lock", timeout=PATIENCE):
+            with FileLock(f"{self.path}.lock", timeout=self._patience):
                 try:
                     content = checked(self.path)
                 except _Damaged as error:
@@ -158,10 +174,11 @@ class Progress:
                     self.notes.append(said.format(error=error, aside=aside))
                     content = _empty()
                 put(content)
+                content["version"] = WITH_JUDGED if content["judged"] else VERSION
                 _replace(self.path, content)
         except Timeout:
             said = _("{path} is held by another program for {seconds:g} s; this answer is not in it.")
-            raise ProgressError(said.format(path=self.path, seconds=PATIENCE)) from None
+            raise ProgressError(said.format(path=self.path, seconds=self._patience)) from None
         except OSError as error:
             said = _("{path} was not written: {why}. The notebook has the answer.")
             raise ProgressError(said.format(path=self.path, why=error.strerror or error)) from None
@@ -190,11 +207,11 @@ def _join(content: dict[str, Any], question: str, entries: list[dict[str, Any]])
 
 
 def _empty() -> dict[str, Any]:
-    return {"format": FORMAT, "version": VERSION, "learner": "", "answers": {}, "others": {}, "cards": {}}
+    return {"format": FORMAT, "version": VERSION, "learner": "", "answers": {}, "others": {}, "cards": {}, "judged": {}}
 
 
 def checked(path: Path) -> dict[str, Any]:
-    """What a progress file holds, as version 2; empty where there is none. Raises ProgressError."""
+    """What a progress file holds, as version 3; empty where there is none. Raises ProgressError."""
     damaged = _Damaged(_("The progress file {path} is damaged, or is none.").format(path=path))
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
@@ -206,13 +223,14 @@ def checked(path: Path) -> dict[str, Any]:
         raise damaged from None
     if not isinstance(content, dict) or type(content.get("version")) is not int:
         raise damaged
-    if content["version"] > VERSION and content.get("format", FORMAT) == FORMAT:
+    if content["version"] > WITH_JUDGED and content.get("format", FORMAT) == FORMAT:
         said = _("{path} was written by a later version of this course; update the course. It was left alone.")
         raise ProgressError(said.format(path=path))
     if content.get("format", FORMAT) != FORMAT or (content["version"] > 1 and "format" not in content):
         raise ProgressError(_("{path} is not a progress file of this course. It was left alone.").format(path=path))
     answers, cards, others = content.get("answers"), content.get("cards"), content.get("others", {})
-    if not isinstance(answers, dict) or not isinstance(cards, dict) or not isinstance(others, dict):
+    judged = content.get("judged", {})
+    if not all(isinstance(part, dict) for part in (answers, cards, others, judged, *judged.values())):
         raise damaged
     lost: list[str] = []
     kept = kept_others(others, lost)
@@ -220,7 +238,8 @@ def checked(path: Path) -> dict[str, Any]:
         raise damaged
     learner = content.get("learner", "")
     named = learner if isinstance(learner, str) else ""
-    return {"format": FORMAT, "version": VERSION, "learner": named, "answers": answers, "others": kept, "cards": cards}
+    parts = {"answers": answers, "others": kept, "cards": cards, "judged": judged}
+    return {"format": FORMAT, "version": WITH_JUDGED if judged else VERSION, "learner": named} | parts
 
 
 def _replace(path: Path, content: dict[str, Any]) -> None:

@@ -5,6 +5,8 @@ Questions and choices are known by ids that never change; nothing is stored by p
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Iterable
 from functools import lru_cache
@@ -15,11 +17,14 @@ import yaml
 from pydantic import Field, ValidationError, model_validator
 
 from quizzes.parts import Choice, Extra, Figure, Id, Pair, Right, Share, Step, Text, Trap, WrongOrder, WrongText
+from quizzes.say import _
 from quizzes.shape import complaint, with_options
 from quizzes.values import Strict, Value
 
 BANK = Path(__file__).parent / "bank"
 KEYS = Path(__file__).parent / "keys"
+UNNAMED = "imported-unnamed"
+"""The misconception of an imported wrong answer: files of other programs name none."""
 Unit = Literal["bytes", "seconds", "bytes_per_second", "percent", "count", "dollars", "ratio"]
 
 
@@ -96,8 +101,12 @@ class Question(Strict):
         order = self.shown or sorted(step.id for step in self.steps)
         return tuple(step for name in order for step in self.steps if step.id == name)
 
-    def public(self) -> dict[str, Any]:
-        """What a learner may see: nothing of the key, no hint before it is paid for, nothing in the order of the key."""
+    def public(self, locale: str = "en") -> dict[str, Any]:
+        """What a learner may see: nothing of the key, no hint before it is paid for, nothing in the order of the key.
+
+        Of a figure the picture, its words and its table (None as long as its numbers are not drawn), with numbers as `locale`
+        writes them; not the name of what it draws, which may be the answer.
+        """
         found: dict[str, Any] = {
             name: getattr(self, name)
             for name in ("id", "name", "level", "kind", "prompt", "points", "reread", "hint_cost", "unit", "variant")
@@ -110,7 +119,11 @@ class Question(Strict):
         found["steps"] = [{"id": step.id, "text": step.text} for step in self.shown_steps()]
         found["pairs"] = [{"id": pair.id, "left": pair.left} for pair in self.pairs]
         found["options"] = [{"id": name, "text": text} for name, text in self.options().items()] if self.pairs else []
-        found["figure"] = self.figure.model_dump() if self.figure is not None else None
+        found["figure"] = None
+        if self.figure is not None and not self.figure.open_names():
+            from quizzes.figures import figure
+
+            found["figure"] = figure(self.figure.source, self.figure.parameters(), locale).public()
         return found
 
 
@@ -125,7 +138,11 @@ class Bank(Strict):
         for question in self.questions:
             if question.name == name:
                 return question
-        raise KeyError(f"there is no question {name!r}; there are {', '.join(q.name for q in self.questions)}")
+        raise KeyError(
+            _("there is no question {name!r}; there are {list}").format(
+                name=name, list=", ".join(q.name for q in self.questions)
+            )
+        )
 
 
 def load(path: Path) -> Bank:
@@ -134,19 +151,23 @@ def load(path: Path) -> Bank:
         content = yaml.safe_load(path.read_text(encoding="utf-8"))
         bank = Bank.model_validate(content)
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise BankError(f"{path.name} cannot be read: {error}") from None
+        raise BankError(_("{file} cannot be read: {error}").format(file=path.name, error=error)) from None
     except ValidationError as error:
         raise BankError(f"{path.name}: {_where(content, error)}") from None
     names = [question.name for question in bank.questions]
     for name in names:
         if names.count(name) > 1:
-            raise BankError(f"{path.name}, name: two questions have the same name {name!r}")
+            raise BankError(_("{file}, name: two questions have the same name {name!r}").format(file=path.name, name=name))
     _check_ids([(path, bank)])
     known = misconceptions()
     for question in bank.questions:
         for idea in question.misconceptions:
             if idea not in known:
-                raise BankError(f"{path.name}, question {question.id}: misconception {idea!r} is not in the list")
+                raise BankError(
+                    _("{file}, question {id}: misconception {idea!r} is not in the list").format(
+                        file=path.name, id=question.id, idea=idea
+                    )
+                )
     return bank
 
 
@@ -167,7 +188,11 @@ def _check_ids(banks: Iterable[tuple[Path, Bank]]) -> None:
     for path, bank in banks:
         for question in bank.questions:
             if question.id in seen:
-                raise BankError(f"{path.name}, question {question.id}, id: {seen[question.id].name} has the same id")
+                raise BankError(
+                    _("{file}, question {id}, id: {name} has the same id").format(
+                        file=path.name, id=question.id, name=seen[question.id].name
+                    )
+                )
             seen[question.id] = path
 
 
@@ -193,8 +218,21 @@ def _find(folder: Path, lesson: str) -> Bank:
     # A lesson may come from a file name or a request; nothing that is a path or a pattern is looked for.
     found = sorted(folder.glob(f"{lesson}_*.yaml")) if re.fullmatch(r"[0-9]{2}", str(lesson)) else []
     if len(found) != 1:
-        raise BankError(f"no questions of lesson {lesson!r} in {folder.name}; the keys stay with the instructor's checkout")
+        raise BankError(
+            _("no questions of lesson {lesson!r} in {folder}; the keys stay with the instructor's checkout").format(
+                lesson=lesson, folder=folder.name
+            )
+        )
     return load(found[0])
+
+
+def version(question: Question) -> str:
+    """Sixteen hex digits of all that an undrawn question says, its key with it: what a judgement rests on.
+
+    It tells nothing of the key: the explanations, which nobody can guess, are part of it.
+    """
+    content = json.dumps(question.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+    return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def misconceptions() -> dict[str, dict[str, str]]:

@@ -6,12 +6,13 @@ import os
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quizzes.answers import MIME, Record, as_html, merge, notebook_path, read_records, shell
 from quizzes.calibration_plot import Shown, shown
 from quizzes.cells import Answers
 from quizzes.copies import chosen, spoken, told
+from quizzes.figures import picture
 from quizzes.front_ends import keeping
 from quizzes.grading import Verdict, judge
 from quizzes.names import find
@@ -20,8 +21,13 @@ from quizzes.question import Question, practice
 from quizzes.repetition import due
 from quizzes.reviewing import agenda, elsewhere
 from quizzes.rules import rule
-from quizzes.say import _
+from quizzes.say import _, speak
+from quizzes.say import spoken as spoken_here
+from quizzes.translated import translated
 from quizzes.variants import VariantError, draw, redraw
+
+if TYPE_CHECKING:
+    from quizzes.online.asked import Asked
 
 _open: dict[str, Quiz] = {}
 LOCALES = ("en", "fr", "ko")
@@ -31,21 +37,29 @@ class Quiz:
     """The practice quiz of a lesson: `quiz.show()` for widgets, `print(quiz)` and `quiz.answers["q1"] = "b"` without.
 
     Built again in the same kernel it is the same quiz, with its answers; in a fresh kernel it takes up what was saved in
-    the notebook. Raises quizzes.question.BankError for a lesson that has no questions.
+    the notebook. `language` ("fr", "fr_CA.UTF-8", "ko") is what it says and this process speaks from then on; asked for again
+    in another one it keeps its answers, and show() has it anew. `locale` is how numbers are written and read; the language's
+    where it is left out. Raises quizzes.question.BankError for a lesson that has no questions.
     """
 
-    def __new__(cls, lesson: str, locale: str | None = None) -> Quiz:
+    def __new__(cls, lesson: str, locale: str | None = None, language: str | None = None) -> Quiz:
+        if language is not None:
+            here = speak(language)
+            locale = locale or here
         if lesson not in _open:
             quiz = super().__new__(cls)
             quiz._begin(lesson, chosen_locale(locale))
             _open[lesson] = quiz  # only once it is whole
         if locale is not None:
             _open[lesson].locale = chosen_locale(locale)
+        if _open[lesson]._told_in != (spoken_here(), _open[lesson].locale):
+            _open[lesson]._tell_again()
         return _open[lesson]
 
     def _begin(self, lesson: str, locale: str) -> None:
-        self.bank = practice(lesson)
+        self.bank = translated(practice(lesson))
         self.locale = locale
+        self._told_in = spoken_here(), locale
         self.notes: list[str] = []
         self.progress = Progress()
         self._take_up(lesson)
@@ -54,6 +68,12 @@ class Quiz:
         self._display = ""
         self._board: Any = None
         self._say_edited()
+
+    def _tell_again(self) -> None:
+        """The same questions, with the same numbers and answers, in the language and locale that are spoken now."""
+        plain = translated(practice(self.bank.lesson))
+        self.bank = plain.model_copy(update={"questions": tuple(self._drawn(q) for q in plain.questions)})
+        self._told_in = spoken_here(), self.locale
 
     def _take_up(self, lesson: str) -> None:
         """What was answered before: all copies in this notebook, and the progress of the course."""
@@ -104,19 +124,19 @@ class Quiz:
             try:
                 return redraw(question, held, self.locale)
             except VariantError as error:
-                self.notes.append(f"{error}. Its answer is kept, and the question is asked with new numbers.")
+                self.notes.append(_("{why}. Its answer is kept, and the question is asked with new numbers.").format(why=error))
         return draw(question, self.record.learner, self.record.answers.get(question.id, {}).get("attempt", 0), self.locale)
 
     def again(self, name: str) -> str:
         """Ask a question with other numbers. The answer given stays recorded until the new one; show() has the new box."""
         question = self._named(name)
         if not question.variants:
-            return f"{name} has one edition only; answer it again as it stands."
-        (plain,) = (q for q in practice(self.bank.lesson).questions if q.id == question.id)
+            return _("{name} has one edition only; answer it again as it stands.").format(name=name)
+        (plain,) = (q for q in translated(practice(self.bank.lesson)).questions if q.id == question.id)
         new = draw(plain, self.record.learner, self.record.answers.get(question.id, {}).get("attempt", 0), self.locale)
         self.bank = self.bank.model_copy(update={"questions": tuple(new if q.id == new.id else q for q in self.bank.questions)})
         self._keep(new, variant=new.variant)
-        return self._asked(new)
+        return self._asked(new, self.locale)
 
     # --- answering ------------------------------------------------------------------------------------------------
 
@@ -164,21 +184,22 @@ class Quiz:
         """The next hint to a question, and what it costs. Each is paid for once; the last is repeated."""
         question = self._named(name)
         if not question.hints:
-            return f"There is no hint to {name}."
+            return _("There is no hint to {name}.").format(name=name)
         more = self._more(question)
         taken = min(more.get("hints", 0) + 1, len(question.hints))
         self._keep(question, hints=taken)
         left = len(question.hints) - taken
-        cost = f"Hint {taken} of {len(question.hints)}; each costs {question.hint_cost:.0%} of the points."
-        return f"{question.hints[taken - 1]}\n{cost} {left} left."
+        cost = _("Hint {number} of {count}; each costs {cost:.0%} of the points. {left} left.")
+        said = cost.format(number=taken, count=len(question.hints), cost=question.hint_cost, left=left)
+        return f"{question.hints[taken - 1]}\n{said}"
 
     def sure(self, name: str, percent: float) -> str:
         """Say how sure you are of the next answer, in per cent from 0 to 100. What is no such number changes nothing."""
         question = self._named(name)
         if isinstance(percent, bool) or not isinstance(percent, int | float) or not 0 <= percent <= 100:
-            return f"Not noted: {percent!r} is not a number from 0 to 100."
+            return _("Not noted: {percent!r} is not a number from 0 to 100.").format(percent=percent)
         self._keep(question, confidence=percent)
-        return f"Noted: {percent:g} % sure of {name}. It counts for your next answer."
+        return _("Noted: {percent:g} % sure of {name}. It counts for your next answer.").format(percent=percent, name=name)
 
     def calibration(self, whole_course: bool = False) -> Shown:
         """How sure you said you were, and what share was right; of this quiz or of the whole course: a figure and its text."""
@@ -197,7 +218,7 @@ class Quiz:
         parts = [_("Again now:")] if mine else [_("Nothing of this lesson is due.")]
         for name in mine:
             fresh = self._named(name).variants and self.recorded(name) is not None
-            parts.append(self.again(name) if fresh else self._asked(self._named(name)))
+            parts.append(self.again(name) if fresh else self._asked(self._named(name), self.locale))
         return "\n".join([*parts, *elsewhere(backs, self.bank.lesson, moment)])
 
     def _course(self) -> dict[str, Any]:
@@ -238,16 +259,24 @@ class Quiz:
     # --- showing --------------------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
-        parts = [f"Quiz: {self.bank.title}"]
+        parts = [_("Quiz: {title}").format(title=self.bank.title)]
         parts += [*self.notes, *self.conflicts()]
         for question in self.bank.questions:
-            parts.append(f"\n{self._asked(question)}")
+            parts.append(f"\n{self._asked(question, self.locale)}")
             if self.recorded(question.name) is not None:
-                parts.append(f"   You answered {spoken(self.recorded(question.name))}. {self._verdict(question).message}")
+                parts.append(
+                    "   "
+                    + _("You answered {answer}. {verdict}").format(
+                        answer=spoken(self.recorded(question.name)), verdict=self._verdict(question).message
+                    )
+                )
         return "\n".join(parts)
 
-    def _asked(self, question: Question) -> str:
+    @staticmethod
+    def _asked(question: Question | Asked, locale: str = "en") -> str:
         lines = [f"{question.name}. {question.prompt}"]
+        drawn = picture(question, locale)
+        lines += [f"   {line}".rstrip() for line in drawn.text().split("\n")] if drawn is not None else []
         lines += [f"   {choice.id}) {choice.text}" for choice in question.choices]
         lines += [f"   {step.id}) {step.text}" for step in question.shown_steps()]
         lines += [f"   {pair.id}) {pair.left}" for pair in question.pairs]
@@ -267,12 +296,29 @@ class Quiz:
 
             board = Board(self)
         except ImportError as error:
-            print(f"(Widgets are not available here: {error}. Answer as text, as shown under each question.)\n")
+            print(
+                _("(Widgets are not available here: {error}. Answer as text, as shown under each question.)").format(
+                    error=error
+                )
+                + "\n"
+            )
         self._display = ""
         if board is None or not board.show():
             print(self)
+            self._show_pictures()
         self._board = board
         self._publish()
+
+    def _show_pictures(self) -> None:
+        """The figures beneath the text, where no widget shows them and the front end shows pictures."""
+        drawn = [(question.name, picture(question, self.locale)) for question in self.bank.questions]
+        if shell() is None or not any(made for _name, made in drawn):
+            return
+        from IPython.display import display
+
+        for name, made in drawn:
+            if made is not None:
+                display(made.bundle(_("The figure of {name}.").format(name=name)), raw=True)
 
     def _verdict(self, question: Question) -> Verdict:
         entry = self.record.answers.get(question.id, {})
@@ -299,7 +345,10 @@ class Quiz:
             for q in self.bank.questions
             if self.recorded(q.name) is not None
         ]
-        lines = [f"{name}: {answer}. {verdict}" for name, _, answer, verdict in rows] or ["No answers yet."]
+        lines = [
+            _("{name}: {answer}. {verdict}").format(name=name, answer=answer, verdict=verdict)
+            for name, _prompt, answer, verdict in rows
+        ] or [_("No answers yet.")]
         content = {MIME: self.record.to_json(), "text/html": as_html(self.record, rows), "text/plain": "\n".join(lines)}
         if self._display:
             update_display(content, raw=True, display_id=self._display)
@@ -326,5 +375,5 @@ def how_to(question: Question) -> str:
     elif question.kind in ("one", "plot"):
         example = f'"{question.choices[1].id}"'
     else:
-        example = {"number": '"12 GB"', "text": '"your words"'}.get(question.kind, '"a, c"')
-    return f'To answer as text: answers["{question.name}"] = {example}'
+        example = {"number": '"12 GB"', "text": f'"{_("your words")}"'}.get(question.kind, '"a, c"')
+    return _("To answer as text: {code}").format(code=f'answers["{question.name}"] = {example}')

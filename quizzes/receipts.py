@@ -6,7 +6,8 @@ for something else passes as a receipt. Whoever grades needs the issuer's public
 
 The rules by which receipts become a score are those of `tally`:
 
-1. A receipt counts only under a trusted issuer, for this learner, this run, and a question of this assignment with its points.
+1. A receipt counts only under a trusted issuer, for this learner, this run, and a question of this assignment with its points
+   and, where they are given, in its version.
 2. One attempt counts once. A copy of a receipt adds nothing. Of two that differ and claim the same attempt, the lower counts.
 3. An attempt beyond the limit doesn't count.
 4. A question earns its best attempt.
@@ -27,6 +28,7 @@ from typing import Any
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from quizzes.certificates import did_key, ed25519, strict_json
+from quizzes.say import _
 
 PREFIX = "olr1"
 LONGEST = 8 * 1024
@@ -62,6 +64,8 @@ class Claims:
     """UTC, as `2026-12-02T22:38:41.123456Z`."""
     nonce: str
     """What the client chose for this answer; the same nonce is never judged twice."""
+    bank: str = ""
+    """`quizzes.question.version` of the question by which it was judged; "" where the service does not say."""
     issuer: str = ""
     """did:key of the service. `sign` fills it in."""
 
@@ -71,7 +75,7 @@ def answer_hash(answer: Any) -> str:
     try:
         return "sha256:" + hashlib.sha256(strict_json.canonical(answer)).hexdigest()
     except strict_json.MalformedJsonError as error:
-        raise ReceiptError(f"The answer cannot be hashed: {error}.") from None
+        raise ReceiptError(_("The answer cannot be hashed: {error}.").format(error=error)) from None
 
 
 def sign(claims: Claims, private_key: Ed25519PrivateKey, issuer: str | None = None) -> str:
@@ -85,10 +89,12 @@ def sign(claims: Claims, private_key: Ed25519PrivateKey, issuer: str | None = No
     try:
         payload = strict_json.canonical(content)
     except strict_json.MalformedJsonError as error:
-        raise ReceiptError(f"The receipt cannot be written: {error}.") from None
+        raise ReceiptError(_("The receipt cannot be written: {error}.").format(error=error)) from None
     receipt = f"{PREFIX}.{_text(payload)}.{_text(private_key.sign(_CONTEXT + payload))}"
     if len(receipt) > LONGEST:
-        raise ReceiptError(f"The receipt has {len(receipt)} characters; {LONGEST} are allowed.")
+        raise ReceiptError(
+            _("The receipt has {count} characters; {most} are allowed.").format(count=len(receipt), most=LONGEST)
+        )
     return receipt
 
 
@@ -98,51 +104,53 @@ def check(receipt: str, trusted: Set[str]) -> Claims:
     One set of claims under one key has exactly one text that passes: a receipt altered in any character is refused.
     """
     if not isinstance(receipt, str) or len(receipt) > LONGEST:
-        raise ReceiptError(f"This is not a receipt: a receipt is a text of at most {LONGEST} characters.")
+        raise ReceiptError(_("This is not a receipt: a receipt is a text of at most {most} characters.").format(most=LONGEST))
     parts = receipt.split(".")
     if len(parts) != 3 or parts[0] != PREFIX:
-        raise ReceiptError(f"This is not a receipt: a receipt has the form {PREFIX}.PAYLOAD.SIGNATURE.")
+        raise ReceiptError(_("This is not a receipt: a receipt has the form {prefix}.PAYLOAD.SIGNATURE.").format(prefix=PREFIX))
     payload, signature = _bytes(parts[1], "payload"), _bytes(parts[2], "signature")
     try:
         content = strict_json.loads(payload)
         canonical = strict_json.canonical(content)
     except strict_json.MalformedJsonError as error:
-        raise ReceiptError(f"The receipt cannot be read: {error}.") from None
+        raise ReceiptError(_("The receipt cannot be read: {error}.").format(error=error)) from None
     claims = _checked(content)
     if canonical != payload:
-        raise ReceiptError("The receipt is altered: its claims are not in canonical form.")
+        raise ReceiptError(_("The receipt is altered: its claims are not in canonical form."))
     if claims.issuer not in trusted:
-        raise ReceiptError(f"The receipt is signed by {claims.issuer}, which is not an issuer that you trust.")
+        raise ReceiptError(
+            _("The receipt is signed by {issuer}, which is not an issuer that you trust.").format(issuer=claims.issuer)
+        )
     try:
         ed25519.verify(did_key.key_of(claims.issuer), signature, _CONTEXT + payload)
     except ValueError as error:
-        raise ReceiptError(f"The receipt is altered or forged: {error}.") from None
+        raise ReceiptError(_("The receipt is altered or forged: {error}.").format(error=error)) from None
     return claims
 
 
 def _checked(content: Any) -> Claims:
     names = {field.name for field in fields(Claims)}
     if not isinstance(content, dict) or set(content) != names:
-        raise ReceiptError(f"The receipt must claim {', '.join(sorted(names))}, and nothing else.")
+        raise ReceiptError(_("The receipt must claim {names}, and nothing else.").format(names=", ".join(sorted(names))))
     for name in names - {"score", "max_score", "attempt"}:
         if not isinstance(content[name], str):
-            raise ReceiptError(f"The receipt's {name} is not text.")
+            raise ReceiptError(_("The receipt's {name} is not text.").format(name=name))
     for name in ("score", "max_score"):
         number = content[name]
         if isinstance(number, bool) or not isinstance(number, (int, float)) or not math.isfinite(number):
-            raise ReceiptError(f"The receipt's {name} is not a finite number.")
+            raise ReceiptError(_("The receipt's {name} is not a finite number.").format(name=name))
     if not 0 <= content["score"] <= content["max_score"]:
-        raise ReceiptError("The receipt's score is not between 0 and max_score.")
+        raise ReceiptError(_("The receipt's score is not between 0 and max_score."))
     attempt = content["attempt"]
     # JSON has one kind of number: an attempt of 1.0 is written `1`.
     if isinstance(attempt, bool) or not isinstance(attempt, (int, float)) or attempt != attempt // 1 or attempt < 1:
-        raise ReceiptError("The receipt's attempt is not a whole number from 1 on.")
+        raise ReceiptError(_("The receipt's attempt is not a whole number from 1 on."))
     if not _HASH.fullmatch(content["answer_hash"]):
-        raise ReceiptError("The receipt's answer_hash is not sha256: and 64 hexadecimal digits.")
+        raise ReceiptError(_("The receipt's answer_hash is not sha256: and 64 hexadecimal digits."))
     try:
         datetime.strptime(content["at"], _TIME)
     except ValueError:
-        raise ReceiptError("The receipt's time is not of the form 2026-12-02T22:38:41.123456Z.") from None
+        raise ReceiptError(_("The receipt's time is not of the form 2026-12-02T22:38:41.123456Z.")) from None
     return Claims(**(content | {"attempt": int(attempt)}))
 
 
@@ -159,9 +167,9 @@ def _bytes(text: str, what: str) -> bytes:
     try:
         data = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, UnicodeEncodeError):
-        raise ReceiptError(f"The receipt's {what} is not base64url text.") from None
+        raise ReceiptError(_("The receipt's {what} is not base64url text.").format(what=what)) from None
     if _text(data) != text:  # spare bits of the last symbol, `+` or `/`
-        raise ReceiptError(f"The receipt's {what} is not written in its one form.")
+        raise ReceiptError(_("The receipt's {what} is not written in its one form.").format(what=what))
     return data
 
 
@@ -187,11 +195,14 @@ def tally(
     *,
     run: str | None = None,
     attempts: int | None = None,
+    versions: Mapping[str, str] | None = None,
+    until: Mapping[str, str] | None = None,
 ) -> Tally:
     """The score of `learner` by the rules at the top of this module; nothing is raised for a bad receipt, it is refused.
 
     `points` are those of each question of the assignment by id. `run` is the run to grade; None: that of the learner's earliest
-    acceptable receipt. `attempts` is the limit of attempts a question.
+    acceptable receipt. `attempts` is the limit of attempts a question. `versions`: by question id, the version of the bank's
+    question (see `Claims.bank`). `until`: by issuer, the time (as in `Claims.at`) from which its key is not in use any more.
     """
     read: list[tuple[int, Claims]] = []
     refused: list[tuple[int, str]] = []
@@ -201,17 +212,19 @@ def tally(
         except ReceiptError as error:
             refused.append((place, str(error)))
             continue
-        why = _foreign(claims, learner, points, attempts)
+        why = _foreign(claims, learner, points, attempts) or _outdated(claims, versions, until or {})
         if why:
             refused.append((place, why))
         else:
             read.append((place, claims))
     if run is None and read:
-        run = min((claims.at, claims.run) for _, claims in read)[1]
+        run = min((claims.at, claims.run) for _place, claims in read)[1]
     counted: dict[tuple[str, int], tuple[int, Claims]] = {}
     for place, claims in read:
         if claims.run != run:
-            refused.append((place, f"The receipt is of another run ({claims.run}) of the lesson."))
+            refused.append(
+                (place, _("The receipt is of another run ({run}) of the lesson.").format(run=ascii(claims.run)[1:-1]))
+            )
             continue
         slot = (claims.question, claims.attempt)
         if slot not in counted:
@@ -219,13 +232,15 @@ def tally(
             continue
         first, held = counted[slot]
         if claims == held:
-            refused.append((place, f"Attempt {claims.attempt} of {claims.question} is there twice; it counts once."))
+            told = _("Attempt {attempt} of {question} is there twice; it counts once.")
+            refused.append((place, told.format(attempt=claims.attempt, question=claims.question)))
             continue
         lower, other = ((place, claims), first) if claims.score < held.score else ((first, held), place)
         counted[slot] = lower
-        refused.append((other, f"Two receipts claim attempt {claims.attempt} of {claims.question}; the lower counts."))
+        told = _("Two receipts claim attempt {attempt} of {question}; the lower counts.")
+        refused.append((other, told.format(attempt=claims.attempt, question=claims.question)))
     best: dict[str, Claims] = {}
-    for _, claims in sorted(counted.values(), key=lambda entry: entry[1].attempt):
+    for _place, claims in sorted(counted.values(), key=lambda entry: entry[1].attempt):
         held = best.get(claims.question)
         if held is None or claims.score > held.score:
             best[claims.question] = claims
@@ -234,11 +249,27 @@ def tally(
 
 def _foreign(claims: Claims, learner: str, points: Mapping[str, float], attempts: int | None) -> str | None:
     if claims.learner != learner:
-        return f"The receipt is of another learner ({claims.learner!a}), not of {learner!a}."
+        told = _("The receipt is of another learner ({found}), not of {learner}.")
+        return told.format(found=ascii(claims.learner), learner=ascii(learner))
     if claims.question not in points:
-        return f"The receipt is of question {claims.question!a}, which is not part of this assignment."
+        told = _("The receipt is of question {question}, which is not part of this assignment.")
+        return told.format(question=ascii(claims.question))
     if claims.max_score != points[claims.question]:
-        return f"The receipt is of {claims.max_score:g} points for {claims.question}, which has {points[claims.question]:g}."
+        told = _("The receipt is of {found:g} points for {question}, which has {points:g}.")
+        return told.format(found=claims.max_score, question=claims.question, points=points[claims.question])
     if attempts is not None and claims.attempt > attempts:
-        return f"The receipt is of attempt {claims.attempt} of {claims.question}; {attempts} count."
+        told = _("The receipt is of attempt {attempt} of {question}; {most} count.")
+        return told.format(attempt=claims.attempt, question=claims.question, most=attempts)
+    return None
+
+
+def _outdated(claims: Claims, versions: Mapping[str, str] | None, until: Mapping[str, str]) -> str | None:
+    if versions is not None and claims.bank != versions[claims.question]:
+        told = _("The receipt was judged by another version of {question} ({found}) than this bank has ({here}).")
+        found = ascii(claims.bank)[1:-1] or _("none is named")
+        return told.format(question=claims.question, found=found, here=versions[claims.question])
+    retired = until.get(claims.issuer)
+    if retired is not None and claims.at >= retired:
+        told = _("The receipt is of {at}, and its key was in use until {retired}.")
+        return told.format(at=claims.at, retired=retired)
     return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from quizzes.grading import Verdict
 from quizzes.question import Question
-from quizzes.say import _
+from quizzes.say import _, _n
 
 
 def rule(question: Question) -> str:
@@ -20,12 +20,26 @@ def rule(question: Question) -> str:
     return ""
 
 
+def reread(heading: str) -> str:
+    """What to read again after a wrong answer: a heading of the lesson."""
+    return _("Read again: {heading}.").format(heading=_(heading))
+
+
 def headline(verdict: Verdict) -> str:
     """The verdict in a few words, a sign first: never by colour alone."""
     if not verdict.understood:
         return _("Not counted: no attempt used")
     if verdict.hints:
-        said = _("✔ Right, {share:.0%} of the points after {hints} hints") if verdict.correct else None
-        said = said or _("✘ Not yet ({share:.0%} of the points after {hints} hints)")
+        right = _n(
+            "✔ Right, {share:.0%} of the points after {hints} hint",
+            "✔ Right, {share:.0%} of the points after {hints} hints",
+            verdict.hints,
+        )
+        wrong = _n(
+            "✘ Not yet ({share:.0%} of the points after {hints} hint)",
+            "✘ Not yet ({share:.0%} of the points after {hints} hints)",
+            verdict.hints,
+        )
+        said = right if verdict.correct else wrong
         return said.format(share=verdict.share, hints=verdict.hints)
     return _("✔ Right") if verdict.correct else _("✘ Not yet ({share:.0%} of the points)").format(share=verdict.share)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from quizzes.formula import FormulaError
+from quizzes.say import _
 from quizzes.values import PLACE, Value
 
 if TYPE_CHECKING:
@@ -42,9 +43,9 @@ def complaint(question: Question) -> str:
     """What is wrong with a question, beginning with the field; "" when it is whole."""
     for name in sorted(_EVERY - _OF_KIND[question.kind]):
         if getattr(question, name):
-            return f"{name}: a question of kind {question.kind} has no {name}"
+            return _("{name}: a question of kind {kind} has no {name}").format(name=name, kind=question.kind)
     if question.hints and len(question.hints) * question.hint_cost > 1 + 1e-9:
-        return "hint_cost: all hints together cost more than the question is worth"
+        return _("hint_cost: all hints together cost more than the question is worth")
     by_kind = {"number": _number, "text": _text, "order": _order, "match": _match}
     return by_kind.get(question.kind, _choices)(question) or _variants(question)
 
@@ -62,38 +63,40 @@ def _choices(question: Question) -> str:
     choices = question.choices
     right = [choice for choice in choices if choice.correct]
     if twice := _twice(choice.id for choice in choices):
-        return f"choices: two have the same id {twice!r}"
+        return _("choices: two have the same id {twice!r}").format(twice=twice)
     if len(choices) < 2:
-        return "choices: at least two are needed, one of them right (several: at least one)"
+        return _("choices: at least two are needed, one of them right (several: at least one)")
     if question.kind == "several":
         if not right:
-            return "choices: none is right; at least one of them right is needed"
+            return _("choices: none is right; at least one of them right is needed")
         if len(right) > 1 and any(choice.exclusive for choice in right):
-            return "choices: a right choice that is exclusive has to be the only right one"
+            return _("choices: a right choice that is exclusive has to be the only right one")
     elif question.several_right and len(right) < 2:
-        return f"several_right: {len(right)} of the choices are right; at least two are needed"
+        return _("several_right: {count} of the choices are right; at least two are needed").format(count=len(right))
     elif not question.several_right and len(right) != 1:
-        return (
-            f"choices: {len(right)} are right; a question of kind {question.kind} has one of them right"
-            " (kind: several for more, or several_right: true where any will do)"
-        )
+        return _(
+            "choices: {count} are right; a question of kind {kind} has one of them right (kind: several for more, or "
+            "several_right: true where any will do)"
+        ).format(count=len(right), kind=question.kind)
     if question.kind == "plot" and question.figure is None:
-        return "figure: a question of kind plot shows one"
+        return _("figure: a question of kind plot shows one")
     for choice in choices:
         if not choice.correct and choice.misconception is None:
-            return f"choices.{choice.id}.misconception: every wrong choice names one"
+            return _("choices.{id}.misconception: every wrong choice names one").format(id=choice.id)
         if choice.credit and (choice.correct or question.kind == "several"):
-            return f"choices.{choice.id}.credit: only a wrong choice of a one-choice question earns a part"
+            return _("choices.{id}.credit: only a wrong choice of a one-choice question earns a part").format(id=choice.id)
     return ""
 
 
 def _number(question: Question) -> str:
     if question.value is None and not question.answers:
-        return "value: a number question has a value and no choices"
+        return _("value: a number question has a value and no choices")
     if question.unit is None:
-        return "unit: a number question says what it counts; bytes, seconds, bytes_per_second, percent, count, dollars or ratio"
+        return _(
+            "unit: a number question says what it counts; bytes, seconds, bytes_per_second, percent, count, dollars or ratio"
+        )
     if not question.explanation:
-        return "explanation: a number question explains its answer"
+        return _("explanation: a number question explains its answer")
     return ""
 
 
@@ -101,44 +104,44 @@ def _text(question: Question) -> str:
     from quizzes.words import plain
 
     if not question.accepted or not question.explanation:
-        return "accepted: a text question has accepted answers and an explanation"
+        return _("accepted: a text question has accepted answers and an explanation")
     right = {plain(word) for word in question.accepted}
     if "" in right:
-        return "accepted: an answer without a letter or digit would accept anything"
+        return _("accepted: an answer without a letter or digit would accept anything")
     both = [word.text for word in question.wrong if plain(word.text) in right]
-    return f"wrong: {both[0]!r} is accepted too" if both else ""
+    return _("wrong: {both!r} is accepted too").format(both=both[0]) if both else ""
 
 
 def _order(question: Question) -> str:
     ids = [step.id for step in question.steps]
     if len(ids) < 3:
-        return "steps: at least three are needed"
+        return _("steps: at least three are needed")
     if twice := _twice(ids):
-        return f"steps: two have the same id {twice!r}"
+        return _("steps: two have the same id {twice!r}").format(twice=twice)
     if not question.explanation:
-        return "explanation: a question of kind order explains its order"
+        return _("explanation: a question of kind order explains its order")
     for mistake in question.mistakes:
         strange = [name for name in mistake.order if name not in ids]
         if strange or len(mistake.order) < 2 or _twice(mistake.order):
-            return f"mistakes: {list(mistake.order)} has to name two or more of the steps, each once"
+            return _("mistakes: {order} has to name two or more of the steps, each once").format(order=list(mistake.order))
         places = [ids.index(name) for name in mistake.order]
         if places == sorted(places):
-            return f"mistakes: {list(mistake.order)} is in the right order"
+            return _("mistakes: {order} is in the right order").format(order=list(mistake.order))
     return ""
 
 
 def _match(question: Question) -> str:
     if len(question.pairs) < 2:
-        return "pairs: at least two are needed"
+        return _("pairs: at least two are needed")
     if twice := _twice(part.id for part in (*question.pairs, *question.extra)):
-        return f"pairs: two have the same id {twice!r}"
+        return _("pairs: two have the same id {twice!r}").format(twice=twice)
     if twice := _twice(pair.left for pair in question.pairs):
-        return f"pairs: two have the same left side {twice!r}"
+        return _("pairs: two have the same left side {twice!r}").format(twice=twice)
     rights = {pair.right for pair in question.pairs}
     if len(rights | {part.text for part in question.extra}) < 2:
-        return "pairs: at least two different right sides are needed"
+        return _("pairs: at least two different right sides are needed")
     both = [part.text for part in question.extra if part.text in rights]
-    return f"extra: {both[0]!r} belongs to a pair" if both else ""
+    return _("extra: {both!r} belongs to a pair").format(both=both[0]) if both else ""
 
 
 def values_of(question: Question) -> list[Value]:
@@ -149,9 +152,9 @@ def values_of(question: Question) -> list[Value]:
 def _variants(question: Question) -> str:
     for name, values in question.variants.items():
         if not PLACE.fullmatch("{" + name + "}"):
-            return f"variants.{name}: a name has letters, digits and _ only"
+            return _("variants.{name}: a name has letters, digits and _ only").format(name=name)
         if not values or len(set(map(str, values))) != len(values) or any(isinstance(value, bool) for value in values):
-            return f"variants.{name}: at least one value is needed, each of them once"
+            return _("variants.{name}: at least one value is needed, each of them once").format(name=name)
     if question.variant:
         return ""
     for value in values_of(question) if question.kind == "number" else []:
@@ -160,5 +163,5 @@ def _variants(question: Question) -> str:
         except FormulaError as error:
             return f"value: {error}"
         if strange:
-            return f"value: {sorted(strange)[0]!r} is in no variant and has no value"
+            return _("value: {strange!r} is in no variant and has no value").format(strange=sorted(strange)[0])
     return ""

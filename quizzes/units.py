@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from fractions import Fraction
 
+from quizzes.say import N_
+
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _BYTES = {"byte", "bytes", "octet", "octets", "octets.", "바이트"}
 _SECONDS = {
@@ -18,8 +20,8 @@ _SECONDS = {
     **dict.fromkeys(("d", "day", "days", "j", "jour", "jours", "일"), Fraction(86400)),
 }
 EXAMPLES = {
-    "bytes": "12 GB, 12 GiB or 12e9",
-    "seconds": "1.5 s, 20 ms or 3 min",
+    "bytes": N_("12 GB, 12 GiB or 12e9"),
+    "seconds": N_("1.5 s, 20 ms or 3 min"),
     "bytes_per_second": "3.5 GB/s",
     "percent": "40 %",
     "count": "1200",

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from offload_lab.partition import STATE_BYTES
 from offload_lab.state_bytes import ELEMENT_BYTES
 from quizzes.formula import FormulaError, evaluate, exact, names_in
+from quizzes.say import _
 
 PLACE = re.compile(r"\{([A-Za-z_]\w*)\}")  # `{name}` of a variant
 
@@ -49,12 +50,14 @@ class Value(Strict):
     def _is_one(self) -> Value:
         given = [self.plain is not None, self.source is not None, self.formula is not None]
         if sum(given) != 1:
-            raise ValueError('a value is a number, {from: …, parameters: …, dtype: …}, or {formula: "…", name: …}')
+            raise ValueError(_('a value is a number, {from: …, parameters: …, dtype: …}, or {formula: "…", name: …}'))
         if self.source is not None:
             if self.parameters is None:
-                raise ValueError("parameters: a whole number is needed")
+                raise ValueError(_("parameters: a whole number is needed"))
             if self.dtype not in ELEMENT_BYTES and not self.open_names():
-                raise ValueError(f"dtype: one of {', '.join(ELEMENT_BYTES)} is needed, not {self.dtype!r}")
+                raise ValueError(
+                    _("dtype: one of {names} is needed, not {dtype!r}").format(names=", ".join(ELEMENT_BYTES), dtype=self.dtype)
+                )
         if not self.open_names():
             self.number()  # what can't be computed is the author's error, and is told where it is written
         return self
@@ -74,7 +77,7 @@ class Value(Strict):
     def _exactly(self) -> int | Fraction:
         # An answer is held against one value a dozen times.
         if missing := self.open_names():
-            raise FormulaError(f"{', '.join(sorted(missing))} is not drawn yet; use quizzes.variants.draw")
+            raise FormulaError(_("{list} is not drawn yet; use quizzes.variants.draw").format(list=", ".join(sorted(missing))))
         if self.formula is not None:
             found = evaluate(self.formula, {name: _bound(name, value) for name, value in self.names.items()})
         elif self.source is not None:
@@ -86,9 +89,11 @@ class Value(Strict):
     def _of_a_training(self) -> Fraction:
         parameters, dtype = exact(self.parameters), str(self.dtype)
         if parameters.denominator != 1 or parameters < 0:
-            raise FormulaError(f"parameters: a whole number is needed, not {self.parameters!r}")
+            raise FormulaError(_("parameters: a whole number is needed, not {parameters!r}").format(parameters=self.parameters))
         if dtype not in ELEMENT_BYTES:
-            raise FormulaError(f"dtype: one of {', '.join(ELEMENT_BYTES)} is needed, not {dtype!r}")
+            raise FormulaError(
+                _("dtype: one of {list} is needed, not {dtype!r}").format(list=", ".join(ELEMENT_BYTES), dtype=dtype)
+            )
         element, master = ELEMENT_BYTES[dtype], 0 if dtype == "float32" else 4
         a_parameter = {
             "weights": element,
@@ -104,5 +109,5 @@ def _bound(name: str, value: Any) -> Any:
     if isinstance(value, dict):
         return Value.model_validate(value).number()
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise FormulaError(f"{name}: {value!r} is not a number")
+        raise FormulaError(_("{name}: {value!r} is not a number").format(name=name, value=value))
     return value

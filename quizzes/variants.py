@@ -11,12 +11,16 @@ import hashlib
 import json
 import math
 import re
+from collections.abc import Iterator
 from fractions import Fraction
+from itertools import product
 from typing import Any
 
 from quizzes.formula import evaluate, exact
 from quizzes.numbers import render
+from quizzes.parts import Figure
 from quizzes.question import Question
+from quizzes.say import _
 from quizzes.values import PLACE
 
 _ORDER = "#"  # beside the names of a variant, and no name itself
@@ -36,7 +40,7 @@ def draw(question: Question, learner: str, attempt: int = 0, locale: str = "en")
     computed. Choices with `stays_last` stay last. Raises ValueError for a negative attempt.
     """
     if attempt < 0:
-        raise ValueError(f"attempt={attempt}: 0 or more is needed")
+        raise ValueError(_("attempt={attempt}: 0 or more is needed").format(attempt=attempt))
     chosen: dict[str, Any] = {}
     for name, values in question.variants.items():
         seed = _number(learner, question.id, name)
@@ -54,14 +58,24 @@ def redraw(question: Question, variant: str, locale: str = "en") -> Question:
     except (ValueError, RecursionError, TypeError):
         held = None
     if not isinstance(held, dict) or not re.fullmatch(r"[0-9a-f]{8}", str(held.get(_ORDER))):
-        raise VariantError(f"question {question.id}: the recorded variant is not one")
+        raise VariantError(_("question {id}: the recorded variant is not one").format(id=question.id))
     chosen = {name: value for name, value in held.items() if name != _ORDER}
     if set(chosen) != set(question.variants):
-        raise VariantError(f"question {question.id}: the variant is of another edition of the question")
+        raise VariantError(_("question {id}: the variant is of another edition of the question").format(id=question.id))
     for name, value in chosen.items():
         if isinstance(value, bool) or value not in question.variants[name]:
-            raise VariantError(f"question {question.id}: {name} = {value!r} is in no variant of it")
+            raise VariantError(
+                _("question {id}: {name} = {value!r} is in no variant of it").format(id=question.id, name=name, value=value)
+            )
     return _concrete(question, chosen, str(held[_ORDER]), locale)
+
+
+def figures(question: Question) -> Iterator[tuple[dict[str, Any], Figure]]:
+    """The figure of every edition: the values that a draw may choose together, and the figure with them in it."""
+    if question.figure is not None:
+        for values in product(*question.variants.values()):
+            chosen = dict(zip(question.variants, values, strict=True))
+            yield chosen, Figure.model_validate(_bare(question.figure.model_dump(), chosen))
 
 
 def _number(*parts: str) -> int:
@@ -97,6 +111,8 @@ def _filled(node: Any, chosen: dict[str, Any], locale: str, key: str) -> Any:
     if isinstance(node, dict):
         if key == "variants":
             return node
+        if key == "figure":
+            return _bare(node, chosen)
         found = {name: _filled(value, chosen, locale, name) for name, value in node.items()}
         if node.get("formula") is not None:
             found["names"] = chosen | node["names"]
@@ -106,14 +122,25 @@ def _filled(node: Any, chosen: dict[str, Any], locale: str, key: str) -> Any:
     if not isinstance(node, str) or key in _KEPT:
         return node
     if key in _RAW:
-        whole = PLACE.fullmatch(node)
-        if whole and whole[1] in chosen:
-            return chosen[whole[1]]
-        return PLACE.sub(lambda place: str(chosen.get(place[1], place[0])), node)
+        return _bare(node, chosen)
     text = PLACE.sub(lambda place: render(_shown(chosen[place[1]]), locale) if place[1] in chosen else place[0], node)
     if chosen:
         text = _COMPUTED.sub(lambda place: render(evaluate(place[1], chosen), locale), text)
     return text
+
+
+def _bare(node: Any, chosen: dict[str, Any]) -> Any:
+    """With the values in their places as they are: numbers for the engine, not for a reader."""
+    if isinstance(node, dict):
+        return {name: _bare(value, chosen) for name, value in node.items()}
+    if isinstance(node, (list, tuple)):
+        return [_bare(part, chosen) for part in node]
+    if not isinstance(node, str):
+        return node
+    whole = PLACE.fullmatch(node)
+    if whole and whole[1] in chosen:
+        return chosen[whole[1]]
+    return PLACE.sub(lambda place: str(chosen.get(place[1], place[0])), node)
 
 
 def _shown(value: Any) -> int | str | Fraction:

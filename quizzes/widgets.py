@@ -9,9 +9,11 @@ import ipywidgets as widgets
 from IPython import get_ipython
 from IPython.display import display
 
+from quizzes.figures import picture
 from quizzes.grading import Verdict
 from quizzes.question import Question, misconceptions
-from quizzes.rules import headline, rule
+from quizzes.rules import headline, reread, rule
+from quizzes.say import _
 
 STYLE = """<style>
 .offload-quiz :is(input, select, button):focus-visible {
@@ -57,22 +59,28 @@ class Card:
         stated = f"<br><em>{escape(rule(question))}</em>" if rule(question) else ""
         prompt = widgets.HTML(f"<p><strong>{escape(question.name)}.</strong> {escape(question.prompt)}{stated}</p>")
         self.controls = self._build()
-        self.button = widgets.Button(description=f"Check {question.name}", tooltip=f"Check your answer to {question.name}")
-        self.button.on_click(lambda _: self._check())
+        self.button = widgets.Button(
+            description=_("Check {question}").format(question=question.name),
+            tooltip=_("Check your answer to {question}").format(question=question.name),
+        )
+        self.button.on_click(lambda button: self._check())
         self.verdict = widgets.HTML()
         self.sure = widgets.Dropdown(
-            description=f"How sure are you of {question.name}?",
-            options=[("say or skip", 0), ("a guess, 30 %", 30), ("rather sure, 60 %", 60), ("sure, 90 %", 90)],
+            description=_("How sure are you of {question}?").format(question=question.name),
+            options=[(_("say or skip"), 0), (_("a guess, 30 %"), 30), (_("rather sure, 60 %"), 60), (_("sure, 90 %"), 90)],
             style={"description_width": "initial"},
         )
         buttons = [self.button]
         if question.hints:
             self.hint = widgets.Button(
-                description=f"Hint (costs {question.hint_cost:.0%})", tooltip=f"Show the next hint to {question.name}"
+                description=_("Hint (costs {hint_cost:.0%})").format(hint_cost=question.hint_cost),
+                tooltip=_("Show the next hint to {question}").format(question=question.name),
             )
-            self.hint.on_click(lambda _: self._hint())
+            self.hint.on_click(lambda button: self._hint())
             buttons.append(self.hint)
-        self.box = widgets.VBox([prompt, *self.controls, self.sure, widgets.HBox(buttons), self.verdict])
+        drawn = picture(question, quiz.locale)
+        seen = [prompt] if drawn is None else [prompt, widgets.HTML(drawn.html())]
+        self.box = widgets.VBox([*seen, *self.controls, self.sure, widgets.HBox(buttons), self.verdict])
         self.refresh()
 
     def _build(self) -> list[Any]:
@@ -88,22 +96,27 @@ class Card:
                     box.observe(self._only, "value")
             return boxes
         if question.kind == "order":
-            ranks = [("place", 0), *((str(n), n) for n in range(1, len(question.steps) + 1))]
+            ranks = [(_("place"), 0), *((str(n), n) for n in range(1, len(question.steps) + 1))]
             return [
                 widgets.Dropdown(description=f"{step.id}) {step.text}", options=ranks, layout=wide, style=style)
                 for step in question.shown_steps()
             ]
         if question.kind == "match":
-            rights = [("choose", ""), *((f"{name}) {text}", name) for name, text in question.options().items())]
+            rights = [(_("choose"), ""), *((f"{name}) {text}", name) for name, text in question.options().items())]
             return [
                 widgets.Dropdown(description=f"{pair.id}) {pair.left}", options=rights, layout=wide, style=style)
                 for pair in question.pairs
             ]
         if question.kind == "text":
             return [
-                widgets.Text(description=f"{question.name}, your answer:", style=style, layout=wide, continuous_update=False)
+                widgets.Text(
+                    description=_("{question}, your answer:").format(question=question.name),
+                    style=style,
+                    layout=wide,
+                    continuous_update=False,
+                )
             ]
-        label = f"{question.name}, number and unit:"
+        label = _("{question}, number and unit:").format(question=question.name)
         example = "12 GB" if question.unit == "bytes" else ""
         return [widgets.Text(description=label, placeholder=example, style=style, continuous_update=False)]
 
@@ -122,7 +135,7 @@ class Card:
             steps = zip(self._question.shown_steps(), self.controls, strict=True)
             ranked = sorted((control.value, step.id) for step, control in steps if control.value)
             # Two in one place, or one left out, is no order yet: what is sent then is not understood, and costs nothing.
-            return [step for _, step in ranked] if len({rank for rank, _ in ranked}) == len(self.controls) else []
+            return [step for _rank, step in ranked] if len({rank for rank, _step in ranked}) == len(self.controls) else []
         if self._question.kind == "match":
             pairs = zip(self._question.pairs, self.controls, strict=True)
             return {pair.id: control.value for pair, control in pairs if control.value}
@@ -140,8 +153,12 @@ class Card:
     def refresh(self) -> None:
         """Show what is recorded."""
         answer = self._quiz.recorded(self._question.name)
-        if answer is None:
-            return
+        if answer is not None:
+            self._fill(answer)
+            self._tell(self._quiz._verdict(self._question), fresh=False)
+
+    def _fill(self, answer: Any) -> None:
+        """Put an answer into the controls."""
         if self._question.choices:
             # A recorded answer may name a choice that an edited file or an older bank had: then nothing is chosen.
             chosen = [answer] if isinstance(answer, str) else answer
@@ -156,13 +173,12 @@ class Card:
                 control.value = answer.get(pair.id) if answer.get(pair.id) in offered else ""
         else:
             self.controls[0].value = str(answer)
-        self._tell(self._quiz._verdict(self._question), fresh=False)
 
     def _tell(self, verdict: Verdict, fresh: bool = True) -> None:
         head = headline(verdict)
-        again = [f"Read again: {misconceptions()[idea]['reread']}." for idea in verdict.misconceptions]
+        again = [reread(misconceptions()[idea]["reread"]) for idea in verdict.misconceptions]
         if verdict.understood and not verdict.correct and not again and self._question.reread:
-            again = [f"Read again: {self._question.reread}."]
+            again = [reread(self._question.reread)]
         lines = "<br>".join(escape(line) for line in [*verdict.message.split("\n"), *dict.fromkeys(again)])
         # A widget's text is put in as new elements. Of these, a screen reader announces an alert and passes over a status; and
         # an old verdict, shown again with the page, must not be announced.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 from offload_lab.export.policy_text import policy_text
-from offload_lab.export.recipe import WEIGHT_BYTES, ExportError, Recipe, about, check, moves, ranks
+from offload_lab.export.recipe import WEIGHT_BYTES, WHERE, ExportError, Recipe, about, check, moves, ranks
 from offload_lab.plan import Plan
 
 _SCRIPT = '''\
@@ -129,7 +129,7 @@ def _refuse(plan: Plan) -> None:
     places = plan.placement
     if places.weights == "disk":
         raise ExportError("the plan puts weights on disk, and FSDP2 moves them to RAM only. Export deepspeed.")
-    if places.gradients == "disk":
+    if places.gradients == "disk" and places.weights != "ram":
         raise ExportError("the plan puts gradients on disk, and FSDP2 keeps them beside the weights. Export deepspeed.")
     if places.state == "gpu" and places.weights != "gpu":
         raise ExportError(
@@ -141,6 +141,12 @@ def _refuse(plan: Plan) -> None:
             "bfloat16, or export deepspeed."
         )
     more = WEIGHT_BYTES[plan.model.dtype] * plan.model.parameters // ranks(plan)
+    room, taken = plan.capacity.get("ram"), plan.total("ram")
+    if places.gradients == "disk" and room is not None and taken + more * ranks(plan) > room:
+        raise ExportError(
+            f"the plan puts gradients on disk, with DeepSpeed's state. Under FSDP2 they are in RAM with the weights: "
+            f"{more * ranks(plan):,} bytes more, where {taken:,} of {room:,} are taken. Export deepspeed."
+        )
     room, taken = plan.capacity.get("gpu"), plan.total("gpu")
     early = places.weights == "gpu" and places.gradients != "gpu"
     if early and room is not None and taken + more > room:
@@ -154,7 +160,8 @@ def _notes(plan: Plan) -> list[str]:
     places, dtype = plan.placement, plan.model.dtype
     notes = []
     if moves(plan) and places.gradients != "ram":
-        notes.append("Gradients: CPUOffloadPolicy moves them to RAM with the weights; the plan leaves them on the accelerator.")
+        planned = f"the plan has them {WHERE[places.gradients]}"
+        notes.append(f"Gradients: CPUOffloadPolicy moves them to RAM with the weights; {planned}.")
     if not moves(plan) and (places.gradients != places.weights or plan.offload.overlap == "backward"):
         notes.append("Gradients: planned to be used up during backward. Here they stay beside the weights until the step.")
     if places.state == "gpu" and dtype == "bfloat16":

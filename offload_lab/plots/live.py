@@ -11,6 +11,7 @@ from typing import Any
 
 from offload_lab.meter import Meter, Reading, Sampler
 from offload_lab.plots.front_end import FrontEnd, probe
+from offload_lab.plots.losses import Losses
 from offload_lab.plots.plot import MemoryPlot
 from offload_lab.plots.renderers import Display, Renderer, renderer_for
 from offload_lab.plots.scale import fullest
@@ -28,18 +29,22 @@ SHARE = 0.01
 
 @dataclass(frozen=True)
 class LiveRun:
-    """What a run left: readings, the loss of each step, how it ended, and what the work returned."""
+    """What a run left: readings, losses, how it ended, and what the work returned."""
 
     name: str
     outcome: str
     """"finished", "stopped", or "stopped after 120 s"."""
     losses: list[float] = field(repr=False)
+    """Of each step; of more than 2,000 steps every second, fourth, … one, evenly spaced from the first."""
     readings: list[Reading] = field(repr=False)
     value: Any = field(repr=False, default=None)
+    steps: int = 0
+    """Steps there were, whether their loss is in `losses` or not."""
+    said: str = field(repr=False, default="")
 
     def __repr__(self) -> str:
         peak = f"; at most {readable(fullest(self.readings).ram)} in RAM" if self.readings else ""
-        return f"{self.name} {_described(self.outcome, self.losses)}{peak}"
+        return f"{self.name} {self.said or self.outcome}{peak}"
 
 
 class LiveMemory:
@@ -71,7 +76,7 @@ class LiveMemory:
         self._front_end, self._display = front_end, display
         self._stop, self._ended = threading.Event(), threading.Event()
         self._reason = "stopped"
-        self._losses: list[float] = []
+        self._losses = Losses()
         self._readings: list[Reading] = []
         self._sampler: Sampler | None = None
         self._renderer: Renderer | None = None
@@ -87,14 +92,14 @@ class LiveMemory:
         _make_way_for(self)
         self._stop, self._ended = threading.Event(), threading.Event()
         self._reason, self._left = "stopped", False
-        self._losses, self._readings = [], []
+        self._losses, self._readings = Losses(), []
         stop, ended, losses = self._stop, self._ended, self._losses
         self._renderer = renderer_for(self._front_end or probe(), stop, self._display)
         self._sampler = Sampler(meter, self._sample_seconds)
 
         def train() -> Any:
             try:
-                return work(stop, lambda step, loss: losses.append(loss))
+                return work(stop, lambda step, loss: losses.add(loss))
             finally:
                 ended.set()
 
@@ -132,7 +137,8 @@ class LiveMemory:
         self._finish()
         value = self._training.result()
         self._follower.result()
-        return LiveRun(self._name, self._outcome(), list(self._losses), self.readings, value)
+        losses, outcome = self._losses, self._outcome()
+        return LiveRun(self._name, outcome, losses.kept, self.readings, value, len(losses), _described(outcome, losses))
 
     def run(self, work: Work, meter: Meter, timeout: float | None = None) -> LiveRun:
         """`start` and `wait` in one, where nobody needs to press a button."""
@@ -200,11 +206,8 @@ class LiveMemory:
         return self._reason if self._stop.is_set() else "finished"
 
 
-def _described(outcome: str, losses: list[float]) -> str:
-    if not losses:
-        return outcome
-    steps = f"{len(losses)} step{'s' if len(losses) > 1 else ''}"
-    return f"{outcome}: {steps}, loss {losses[0]:.2f} to {losses[-1]:.2f}"
+def _described(outcome: str, losses: Losses) -> str:
+    return f"{outcome}: {losses}" if len(losses) else outcome
 
 
 _turn = threading.Lock()

@@ -14,6 +14,7 @@ from offload_lab.probes.matrix import matrix_flops
 from offload_lab.probes.timing import repeat, spread
 
 Say = Callable[[str], None]
+_EMULATED = 3  # times slower than the other 16-bit format: older accelerators have bfloat16 only by emulation
 _BOTH_AT_ONCE = 1.3  # as much faster than one direction alone has to be what both carry together, to be called full duplex
 
 
@@ -93,9 +94,13 @@ def probe(
     say(f"accelerator: copies of {copy / 2**20:,.0f} MiB to and from {accelerator.name}, {seconds:.0f} s …")
     fields |= _link(accelerator, copy, seconds / 8, told)
     fields["gpu_bandwidth"] = _own_memory(accelerator, copy, seconds / 8)
-    fastest = _flops(accelerator, matrix, seconds / 8)
-    if fastest is not None:
-        fields["gpu_flops"] = fastest
+    rates = _flops(accelerator, matrix, seconds / 8)
+    sixteen = {name: rate for name, rate in rates.items() if name != "float32"}
+    if "float32" in rates:
+        fields["gpu_flops_float32"] = rates["float32"]
+    if sixteen:
+        fastest = fields["gpu_flops"] = max(sixteen.values(), key=lambda figure: figure.value)
+        fields["gpu_dtypes"] = tuple(name for name, rate in sixteen.items() if rate.value * _EMULATED > fastest.value)
     else:
         told.append(f"{accelerator.name}: no matrix product in bfloat16 or float16")
     return fields, told
@@ -153,12 +158,13 @@ def _own_memory(accelerator: Accelerator, copy: int, seconds: float) -> Figure:
     return Figure(statistics.median(rates), "measured", note)
 
 
-def _flops(accelerator: Accelerator, matrix: int, seconds: float) -> Figure | None:
-    """Of the 16-bit formats the faster one: older accelerators have bfloat16 only by emulation."""
-    figures = []
-    for dtype in (torch.bfloat16, torch.float16):
+def _flops(accelerator: Accelerator, matrix: int, seconds: float) -> dict[str, Figure]:
+    """By format, of those that there are products of."""
+    figures = {}
+    for dtype in (torch.bfloat16, torch.float16, torch.float32):
         try:
-            figures.append(matrix_flops(accelerator.device, dtype, matrix, seconds / 2, accelerator.wait))
+            figure = matrix_flops(accelerator.device, dtype, matrix, seconds / 3, accelerator.wait)
         except RuntimeError:  # the backend has no such product
             continue
-    return max(figures, key=lambda figure: figure.value, default=None)
+        figures[str(dtype).removeprefix("torch.")] = figure
+    return figures

@@ -27,6 +27,18 @@ def describe(path: Path, doing: str, offset: int, nbytes: int, reason: str) -> s
     return f"{doing} {nbytes:,} bytes at byte {offset:,} of {str(path)!r} failed: {reason}; {free}"
 
 
+def flush_folder(folder: Path) -> None:
+    """Return when the names in `folder` (made, replaced, taken away) are on the disk, not in a cache. Raises StorageError."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise StorageError(error.errno, f"flushing the folder {str(folder)!r} failed: {error.strerror}") from error
+
+
 def require_disk_tier() -> None:
     """Raises StorageError where the disk tier can't work: it needs `os.preadv`, `os.pwritev` and file locks."""
     if not hasattr(os, "preadv"):

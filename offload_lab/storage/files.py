@@ -12,7 +12,7 @@ import numpy as np
 
 from offload_lab.partition import Partition
 from offload_lab.storage.checksum import checksum
-from offload_lab.storage.direct_io import BlockFile, StorageError, require_disk_tier
+from offload_lab.storage.direct_io import BlockFile, StorageError, flush_folder, require_disk_tier
 from offload_lab.storage.folders import LOCK, MANIFEST, STATE, Folders
 from offload_lab.storage.manifest import Generation, Manifest, encoded, encoded_layout, load, publish
 from offload_lab.storage.places import Layout, Place, shares_of
@@ -161,6 +161,11 @@ class StateFiles:
         try:
             for path, length in lengths:
                 self._files.append(BlockFile(path, length, self._direct))
+            if self.found is None and self._keeps_weights:
+                for folder in self._folders.paths:
+                    flush_folder(
+                        folder
+                    )  # publishing flushes the manifest's alone, and a power cut could take new names of others
         except BaseException:
             for file in self._files:
                 file.close()

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
-from offload_lab.storage.direct_io import StorageError
+from offload_lab.storage.direct_io import StorageError, flush_folder
 from offload_lab.storage.lock import DirectoryLock
 
 STATE, MANIFEST, LOCK, PART = "offload.state", "offload.json", "offload.lock", "offload.part"
@@ -21,11 +21,7 @@ def _make(directory: Path) -> Path | None:
     missing = [folder for folder in (directory, *directory.parents) if not folder.exists()]
     directory.mkdir(parents=True, exist_ok=True)
     for folder in missing:
-        descriptor = os.open(folder.parent, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)  # or, after a power cut, the state would be in a folder that nobody finds
-        finally:
-            os.close(descriptor)
+        flush_folder(folder.parent)  # or, after a power cut, the state would be in a folder that nobody finds
     return missing[-1] if missing else None
 
 
@@ -70,6 +66,10 @@ class Folders:
     def clear(self) -> None:
         """Delete our files, but not the locks. The manifest goes first: if this is interrupted, what is left is no state,
         rather than half of one."""
+        manifest = self.paths[0] / MANIFEST
+        if manifest.exists():
+            manifest.unlink()
+            flush_folder(self.paths[0])  # or a power cut could bring it back to a state file that is gone, or another's
         for path in self.paths:
             for name in (MANIFEST, PART, STATE):
                 (path / name).unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from offload_lab.partition import BLOCK, QUANTUM, Kind, Partition, Span
 from offload_lab.storage.checksum import checksum
-from offload_lab.storage.direct_io import StorageError
+from offload_lab.storage.direct_io import StorageError, flush_folder
 from offload_lab.storage.places import FINENESS
 
 FORMAT, STRIPED = 2, 3
@@ -176,11 +176,7 @@ def publish(path: Path, content: str, step: int) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(draft, path)
-        directory = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)  # the rename itself is on disk only when the directory is
-        finally:
-            os.close(directory)
+        flush_folder(path.parent)  # the rename itself is on disk only when the folder is
     except OSError as error:
         raise StorageError(
             error.errno,

@@ -18,6 +18,7 @@ from quizzes.certificates import badge_layout, credential, qr
 from quizzes.certificates.badge_layout import HEIGHT, INK, LINE, PAPER, QUIET, WIDTH, Face
 from quizzes.certificates.credential import Credential
 from quizzes.certificates.strict_json import canonical
+from quizzes.say import _
 
 EDITION = 3
 """The edition of the drawing that new certificates get; those of the first shape have edition 1."""
@@ -41,10 +42,12 @@ def render(secured: dict[str, Any], edition: int | None = None) -> bytes:
     belong = (1,) if isinstance(certificate, Credential) else (2, 3)
     edition = edition_of(certificate) if edition is None else edition
     if edition not in _EDITIONS:
-        raise BadgeError(f"it is drawn in edition {edition}, which this version of the program does not know")
+        raise BadgeError(
+            _("it is drawn in edition {edition}, which this version of the program does not know").format(edition=edition)
+        )
     if edition not in belong:
-        fitting = " or ".join(map(str, belong))
-        raise BadgeError(f"it is drawn in edition {edition}, and certificates of its shape have edition {fitting}")
+        told = _("it is drawn in edition {edition}, and certificates of its shape have edition {belongs}")
+        raise BadgeError(told.format(edition=edition, belongs=", ".join(map(str, belong))))
     return _draw(edition, _EDITIONS[edition](certificate), canonical(secured))
 
 
@@ -66,11 +69,11 @@ def embedded(svg: bytes) -> tuple[int, bytes]:
     """
     edition = _EDITION.match(svg)
     if not edition:
-        raise BadgeError("it does not begin as the SVG certificates of this program do")
+        raise BadgeError(_("it does not begin as the SVG certificates of this program do"))
     start = svg.find(_START)
     end = svg.find(_END, start)
     if start < 0 or end < 0:
-        raise BadgeError("there is no credential in it")
+        raise BadgeError(_("there is no credential in it"))
     return int(edition[1]), svg[start + len(_START) : end].replace(_CLOSING_SPLIT, _CLOSING)
 
 

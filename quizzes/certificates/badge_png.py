@@ -14,6 +14,7 @@ from typing import Any
 
 from quizzes.certificates import badge, badge_layout, credential, fonts, png, qr, verify
 from quizzes.certificates.strict_json import canonical
+from quizzes.say import _
 
 SCALE = 2
 """Pixels of a unit of the layout: 192 dots an inch on A4."""
@@ -32,7 +33,7 @@ def bake(picture: bytes, secured: dict[str, Any], *, now: datetime) -> bytes:
     """A copy of the PNG `picture` that carries `secured`. Raises BakeError where it is not whole, PngError."""
     verdict = verify.verify(verify.file_bytes(secured), now=now)
     if not verdict.valid:
-        raise BakeError(f"This credential is not baked into a picture. {verdict.message}")
+        raise BakeError(_("This credential is not baked into a picture. {message}").format(message=verdict.message))
     return png.insert(picture, canonical(secured))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from quizzes.say import _
+
 ALPHABET = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 _DIGIT = {symbol: value for value, symbol in enumerate(ALPHABET)}
 
@@ -23,11 +25,15 @@ def encode(data: bytes) -> str:
 def decode(text: str) -> bytes:
     """The bytes that `encode` turns into `text`. Raises ValueError for a foreign symbol or more than `LONGEST_TEXT` symbols."""
     if len(text) > LONGEST_TEXT:
-        raise ValueError(f"a base 58 text of {len(text)} symbols is longer than any key or signature ({LONGEST_TEXT})")
+        raise ValueError(
+            _("a base 58 text of {count} symbols is longer than any key or signature ({longest_text})").format(
+                count=len(text), longest_text=LONGEST_TEXT
+            )
+        )
     number = 0
     for place, symbol in enumerate(text, start=1):
         if symbol not in _DIGIT:
-            raise ValueError(f"symbol {place}, {symbol!a}, does not belong to base 58")
+            raise ValueError(_("symbol {place}, {symbol!a}, does not belong to base 58").format(place=place, symbol=symbol))
         number = number * 58 + _DIGIT[symbol]
     zeros = len(text) - len(text.lstrip("1"))
     return b"\0" * zeros + number.to_bytes((number.bit_length() + 7) // 8, "big")

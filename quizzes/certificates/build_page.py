@@ -15,6 +15,7 @@ from quizzes.certificates import keyring, strict_json, text, verdicts
 from quizzes.certificates.certificate import Certificate
 from quizzes.certificates.credential import Credential
 from quizzes.certificates.parts import CONTEXTS, TYPES
+from quizzes.say import _
 
 VERIFIER = ("json", "ed25519", "proof", "status", "files", "shape", "qr", "badge", "verify")
 """The sources that give the verdict, in the order of their use. They neither show nor read anything."""
@@ -67,11 +68,13 @@ class Trusted:
         try:
             ring = keyring.loads(issuer)
         except keyring.KeyringError as error:
-            raise PageError(f"The issuer's list of keys is not whole: {error}. Take the issuer.json of the registry.") from None
+            raise PageError(
+                _("The issuer's list of keys is not whole: {error}. Take the issuer.json of the registry.").format(error=error)
+            ) from None
         constants = {
             "ISSUER": json.loads(issuer) | {"allow_test_keys": allow_test_keys},
-            "STATUS": _text(status, "status list"),
-            "REVOCATIONS": _text(revocations, "list of revocations"),
+            "STATUS": _text(status, _("status list")),
+            "REVOCATIONS": _text(revocations, _("list of revocations")),
             "VERDICTS": verdicts.DATA,
             "SCHEMAS": schemas(),
             "WIDTHS": text.WIDTHS,
@@ -141,7 +144,9 @@ def _text(data: bytes | None, what: str) -> str | None:
     try:
         strict_json.loads(data)
     except strict_json.MalformedJsonError as error:
-        raise PageError(f"The {what} cannot be used: {error}. Take the file from the registry as it is.") from None
+        raise PageError(
+            _("The {what} cannot be used: {error}. Take the file from the registry as it is.").format(what=what, error=error)
+        ) from None
     return data.decode()
 
 

@@ -29,14 +29,16 @@ from quizzes.certificates.parts import (
     Types,
     Uuid,
 )
+from quizzes.say import N_, _
 
+# Signed as it stands, and compared with these very words: English in every language. Who shows it translates it (`_(…)`).
 ASSESSMENTS = {
-    "self-paced": "The learner worked alone; the quiz judged itself on the learner's own machine, with the key at hand.",
-    "service": "The quiz service judged each answer and signed a receipt for it; the key never left the service.",
-    "instructor": "An instructor graded the quiz, with a key that learners do not have.",
+    "self-paced": N_("The learner worked alone; the quiz judged itself on the learner's own machine, with the key at hand."),
+    "service": N_("The quiz service judged each answer and signed a receipt for it; the key never left the service."),
+    "instructor": N_("An instructor graded the quiz, with a key that learners do not have."),
 }
 """How a quiz was assessed: the code in the certificate and what it says for people."""
-LIMITS = (
+LIMITS = N_(
     "Not claimed: the identity of the learner was not checked, nobody watched the learner at work, "
     "and help from others was not ruled out."
 )
@@ -54,13 +56,13 @@ def identity_hash(email: str, salt: str) -> str:
 
 def _true(value: bool) -> bool:
     if not value:
-        raise ValueError("must be true")
+        raise ValueError(_("must be true"))
     return value
 
 
 def _certificate_id(value: str) -> str:
     if not identifier.is_canonical(value.rpartition("/")[2]):
-        raise ValueError("does not end in the id of a certificate")
+        raise ValueError(_("does not end in the id of a certificate"))
     return value
 
 
@@ -139,9 +141,9 @@ class Subject(Part):
     def _fits(self) -> Subject:
         kinds = [type(part) for part in self.identifier]
         if kinds != [DisplayIdentity, HashedIdentity][: len(kinds)]:
-            raise ValueError("the display name comes first, then at most one hashed e-mail")
+            raise ValueError(_("the display name comes first, then at most one hashed e-mail"))
         if self.result[0].resultDescription != self.achievement.resultDescription[0].id:
-            raise ValueError("the result belongs to another scale")
+            raise ValueError(_("the result belongs to another scale"))
         return self
 
 
@@ -173,7 +175,7 @@ class RdfProof(Part):
 
 def _given(value: str | None) -> str:
     if value is None:  # what is missing is written by leaving the key out, in one way only
-        raise ValueError("must not be null")
+        raise ValueError(_("must not be null"))
     return value
 
 
@@ -196,7 +198,7 @@ class Certificate(Part):
     @classmethod
     def _no_null(cls, value: object) -> object:
         if isinstance(value, dict) and any(value.get(key, "") is None for key in ("validUntil", "credentialStatus")):
-            raise ValueError("what is missing is left out, not null")
+            raise ValueError(_("what is missing is left out, not null"))
         return value
 
     @model_validator(mode="after")
@@ -204,15 +206,15 @@ class Certificate(Part):
         place, status = self.base, self.credentialStatus
         if place.startswith("did:"):
             if place != self.issuer.id or status is not None:
-                raise ValueError("without a web address the id begins with the issuer's, and there is no status")
+                raise ValueError(_("without a web address the id begins with the issuer's, and there is no status"))
             return self
         if self.issuer.url not in (None, place):
-            raise ValueError("the issuer's web address is not that of the id")
+            raise ValueError(_("the issuer's web address is not that of the id"))
         if status is not None:
             if status.statusListCredential != f"{place}/status.json":
-                raise ValueError("the status list is not that of the registry")
+                raise ValueError(_("the status list is not that of the registry"))
             if status.id != f"{status.statusListCredential}#{status.statusListIndex}":
-                raise ValueError("the status has another index than its id says")
+                raise ValueError(_("the status has another index than its id says"))
         return self
 
     @property
@@ -245,7 +247,7 @@ class Certificate(Part):
     def bank_version(self) -> str:
         """The version of the question bank."""
         tags = (tag.partition(":") for tag in self.credentialSubject.achievement.tag)
-        return next((value for key, _, value in tags if key == "bank-version"), "")
+        return next((value for key, _sign, value in tags if key == "bank-version"), "")
 
     def bound_to(self, email: str) -> bool:
         """Whether the certificate is bound to `email`; False as well where it is bound to none."""

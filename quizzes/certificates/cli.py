@@ -36,6 +36,7 @@ from quizzes.certificates.issuing import Achieved, File, Passed
 from quizzes.certificates.publish import publish
 from quizzes.certificates.verify import file_bytes
 from quizzes.certificates.verify import verify as verify_bytes
+from quizzes.say import _
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__)
 
@@ -86,16 +87,24 @@ def issue(
     now = datetime.now(UTC)
     mark, until = _pass_mark(pass_mark), _last_moment(valid_until, now)
     if len(lesson) != len(results_files):
-        stop(f"{len(lesson)} --lesson and {len(results_files)} --results were given: write one of each for every lesson.")
+        stop(
+            _("{count} --lesson and {results} --results were given: write one of each for every lesson.").format(
+                count=len(lesson), results=len(results_files)
+            )
+        )
     outcomes = [_outcome(number, path, student, mark, pass_mark) for number, path in zip(lesson, results_files, strict=True)]
     if len(set(lesson)) != len(lesson):
-        stop("A lesson is named twice. Nothing was written.")
+        stop(_("A lesson is named twice. Nothing was written."))
     if registry is not None:
         if assessment not in ASSESSMENTS:
-            stop(f"--assessment {assessment}: write one of {', '.join(ASSESSMENTS)}. Nothing was written.")
+            stop(
+                _("--assessment {assessment}: write one of {list}. Nothing was written.").format(
+                    assessment=assessment, list=", ".join(ASSESSMENTS)
+                )
+            )
         evidence = [read(path, "the receipts") for path in receipts or []]
         if assessment == "service":
-            _require_receipts(evidence, judge, student, dict(zip(lesson, (found for found, _ in outcomes), strict=True)))
+            _require_receipts(evidence, judge, student, dict(zip(lesson, (found for found, _data in outcomes), strict=True)))
         achieved = Achieved(
             learner=tidy_name(
                 student if name is None else name, "--student" if name is None else "--name", credential.LONGEST_NAME
@@ -103,14 +112,17 @@ def issue(
             learner_kind="userName" if name is None else "name",
             lessons=tuple(
                 Passed(number, _shown(title, "--title", credential.LONGEST_NAME) if title and len(lesson) == 1 else "", *points)
-                for number, points in zip(lesson, [(o.score, o.max_score) for o, _ in outcomes], strict=True)
+                for number, points in zip(lesson, [(o.score, o.max_score) for o, _data in outcomes], strict=True)
             ),
             pass_mark=mark,
             assessment=assessment,
             course_version=course_version(),
             bank_version=bank_version(),
             files=tuple(
-                [File.of(f"Results of lesson {number}", data) for number, (_, data) in zip(lesson, outcomes, strict=True)]
+                [
+                    File.of(_("Results of lesson {number}").format(number=number), data)
+                    for number, (_found, data) in zip(lesson, outcomes, strict=True)
+                ]
                 + [File.of("Receipts", data) for data in evidence]
             ),
             email=email,
@@ -123,17 +135,19 @@ def issue(
         if wallet:
             unsigned = {part: value for part, value in secured.items() if part != "proof"}
             written[out / f"{made}.wallet.json"] = file_bytes(rdf.sign(unsigned, private, credential.format_time(now)))
-        _publish(out, written, [found for found, _ in outcomes], student)
+        _publish(out, written, [found for found, _data in outcomes], student)
         return
     if len(lesson) != 1 or email is not None or replaces is not None or receipts or wallet or assessment != "instructor":
-        stop("Several lessons, --assessment, --email, --receipts, --wallet and --replaces need a --registry. Nothing written.")
+        stop(
+            _("Several lessons, --assessment, --email, --receipts, --wallet and --replaces need a --registry. Nothing written.")
+        )
     outcome = outcomes[0][0]
     award = Award(
         learner=_shown(student if name is None else name, "--student" if name is None else "--name", credential.LONGEST_NAME),
         learner_kind="userName" if name is None else "name",
         lesson=lesson[0],
         title=_shown(title, "--title", credential.LONGEST_NAME) if title else "",
-        assignment=_shown(outcome.assignment, "the assignment's name", credential.LONGEST_NAME),
+        assignment=_shown(outcome.assignment, _("the assignment's name"), credential.LONGEST_NAME),
         score=outcome.score,
         max_score=outcome.max_score,
         pass_mark=mark,
@@ -147,37 +161,47 @@ def issue(
     for data in files.values():
         verdict = verify_bytes(data, issuer=did, now=now)
         if not verdict.valid:
-            stop(f"The new certificate does not verify: {verdict.message} Nothing was written; please report this.")
+            stop(
+                _("The new certificate does not verify: {message} Nothing was written; please report this.").format(
+                    message=verdict.message
+                )
+            )
     _publish(out, files, [outcome], student)
 
 
 def _require_receipts(evidence: list[bytes], judge: str | None, student: str, outcomes: dict[str, results.Outcome]) -> None:
     """Stops where the receipts do not bear every score: a certificate that names the service rests on what it signed."""
     if judge is None or not evidence:
-        stop("--assessment service needs --receipts and --judge, the service's did:key. Nothing was written.")
+        stop(_("--assessment service needs --receipts and --judge, the service's did:key. Nothing was written."))
     try:
         issuer = keys.load_issuer(judge)
     except keys.KeyFileError as error:
-        stop(f"--judge: {error} Nothing was written.")
+        stop(_("--judge: {error} Nothing was written.").format(error=error))
     for number, outcome in outcomes.items():
         try:
             judged.require(b"\n".join(evidence), issuer, student, number, outcome.score)
         except judged.JudgedError as error:
-            stop(f"--receipts: {error} Nothing was written.")
+            stop(_("--receipts: {error} Nothing was written.").format(error=error))
 
 
 def _outcome(lesson: str, path: Path, student: str, mark: Decimal, pass_mark: str) -> tuple[results.Outcome, bytes]:
     if not re.fullmatch("[0-9]{2}", lesson):
-        stop(f"--lesson {lesson}: a lesson is named by two digits, for instance 01.")
-    data = read(path, "the results")
+        stop(_("--lesson {lesson}: a lesson is named by two digits, for instance 01.").format(lesson=lesson))
+    data = read(path, _("the results"))
     try:
         outcome = results.outcome_of(data, student)
     except results.ResultsError as error:
-        stop(f"{path}: {error} Nothing was written.")
+        stop(_("{path}: {error} Nothing was written.").format(path=path, error=error))
     if not outcome.passed(mark):
-        reached = f"{credential.format_points(outcome.score)} of {credential.format_points(outcome.max_score)} points"
+        reached = _("{score} of {max_score} points").format(
+            score=credential.format_points(outcome.score), max_score=credential.format_points(outcome.max_score)
+        )
         needed = credential.format_points(mark * outcome.max_score)
-        stop(f"{student} did not pass: {reached}, {needed} needed (--pass-mark {pass_mark}). Nothing was written.")
+        stop(
+            _("{student} did not pass: {reached}, {needed} needed (--pass-mark {pass_mark}). Nothing was written.").format(
+                student=student, reached=reached, needed=needed, pass_mark=pass_mark
+            )
+        )
     return outcome, data
 
 
@@ -186,10 +210,14 @@ def _publish(out: Path, files: dict[Path, bytes], outcomes: list[results.Outcome
         out.mkdir(parents=True, exist_ok=True)
         publish(files)
     except OSError as error:
-        stop(f"{error.filename or out}: cannot be written ({error.strerror}). Nothing was written. Choose another --out.")
+        stop(
+            _("{path}: cannot be written ({strerror}). Nothing was written. Choose another --out.").format(
+                path=error.filename or out, strerror=error.strerror
+            )
+        )
     for outcome in outcomes:
         for note in outcome.notes:
-            say(f"The grader's note on {student}: {text.printable(note)}", error=True)
+            say(_("The grader's note on {student}: {note}").format(student=student, note=text.printable(note)), error=True)
     for path in files:
         say(str(path))
 
@@ -200,7 +228,11 @@ def _pass_mark(value: str) -> Decimal:
     except InvalidOperation:
         mark = Decimal("NaN")
     if not mark.is_finite() or not 0 < mark <= 1 or mark != round(mark, 4):
-        stop(f"--pass-mark {value}: write a share above 0 and at most 1 with at most four decimals, for instance 0.8.")
+        stop(
+            _("--pass-mark {value}: write a share above 0 and at most 1 with at most four decimals, for instance 0.8.").format(
+                value=value
+            )
+        )
     return mark
 
 
@@ -210,9 +242,9 @@ def _last_moment(day: str | None, now: datetime) -> datetime | None:
     try:
         last = credential.parse_time(f"{day}T23:59:59Z")
     except ValueError:
-        stop(f"--valid-until {day}: write a day as YYYY-MM-DD.")
+        stop(_("--valid-until {day}: write a day as YYYY-MM-DD.").format(day=day))
     if last < now:
-        stop(f"--valid-until {day}: this day is over.")
+        stop(_("--valid-until {day}: this day is over.").format(day=day))
     return last
 
 
@@ -220,7 +252,11 @@ def _shown(value: str, where: str, longest: int) -> str:
     try:
         tidy = text.tidy(value)
     except ValueError as error:
-        stop(f"{where}: {error} on a certificate. Nothing was written.")
+        stop(_("{where}: {error} on a certificate. Nothing was written.").format(where=where, error=error))
     if not 1 <= len(tidy) <= longest:
-        stop(f"{where}: it has {len(tidy)} characters; a certificate takes 1 to {longest}. Nothing was written.")
+        stop(
+            _("{where}: it has {count} characters; a certificate takes 1 to {longest}. Nothing was written.").format(
+                where=where, count=len(tidy), longest=longest
+            )
+        )
     return tidy

@@ -12,6 +12,7 @@ import typer
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from quizzes.certificates import keys
+from quizzes.say import _
 
 PassphraseFile = Annotated[
     Path | None,
@@ -38,13 +39,13 @@ def read(path: Path, what: str, limit: int | None = None) -> bytes:
     """The bytes of a file; of one larger than `limit` just enough to see that it is. Stops where it cannot be read."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
-            stop(f"{path}: this is not a file. Write the path of {what}.")
+            stop(_("{path}: this is not a file. Write the path of {what}.").format(path=path, what=what))
         with path.open("rb") as file:
             return file.read(-1 if limit is None else limit + 1)
     except FileNotFoundError:
-        stop(f"{path}: there is no such file. Write the path of {what}.")
+        stop(_("{path}: there is no such file. Write the path of {what}.").format(path=path, what=what))
     except (OSError, ValueError) as error:
-        stop(f"{path}: the file cannot be read ({getattr(error, 'strerror', None) or error}).")
+        stop(_("{path}: the file cannot be read ({value}).").format(path=path, value=getattr(error, "strerror", None) or error))
 
 
 def passphrase(file: Path | None, *, new: bool = False) -> bytes:
@@ -53,15 +54,19 @@ def passphrase(file: Path | None, *, new: bool = False) -> bytes:
     There is no option that takes the passphrase itself: what stands on a command line is seen by every user of the machine.
     """
     if file is not None:
-        found = read(file, "a file with the passphrase", 10_000).split(b"\n", 1)[0].rstrip(b"\r")
+        found = read(file, _("a file with the passphrase"), 10_000).split(b"\n", 1)[0].rstrip(b"\r")
     elif keys.PASSPHRASE_VARIABLE in os.environ:
         found = os.environb[keys.PASSPHRASE_VARIABLE.encode()] if os.supports_bytes_environ else _from_environment()
     elif sys.stdin.isatty():
-        found = str(typer.prompt("Passphrase of the key", hide_input=True, confirmation_prompt=new)).encode()
+        found = str(typer.prompt(_("Passphrase of the key"), hide_input=True, confirmation_prompt=new)).encode()
     else:
-        stop(f"The key needs a passphrase: give --passphrase-file, or set {keys.PASSPHRASE_VARIABLE}. Nothing was written.")
+        stop(
+            _("The key needs a passphrase: give --passphrase-file, or set {variable}. Nothing was written.").format(
+                variable=keys.PASSPHRASE_VARIABLE
+            )
+        )
     if not found:
-        stop("The passphrase is empty. Nothing was written.")
+        stop(_("The passphrase is empty. Nothing was written."))
     return found
 
 
@@ -76,4 +81,4 @@ def open_key(path: Path, file: Path | None) -> Ed25519PrivateKey:
             return keys.load_private(path)
         return keys.load_private(path, passphrase(file))
     except keys.KeyFileError as error:
-        stop(f"{error} Nothing was written.")
+        stop(_("{error} Nothing was written.").format(error=error))

@@ -21,6 +21,7 @@ from quizzes.certificates.published import public_name
 from quizzes.certificates.registry import Registry, RegistryError
 from quizzes.certificates.verify import file_bytes
 from quizzes.certificates.verify import verify as verify_bytes
+from quizzes.say import _
 
 
 def course_version() -> str:
@@ -47,11 +48,15 @@ def tidy_name(value: str, where: str, longest: int) -> str:
     try:
         tidy = names.tidy(value)
     except ValueError as error:
-        stop(f"{where}: {error} on a certificate. Nothing was written.")
+        stop(_("{where}: {error} on a certificate. Nothing was written.").format(where=where, error=error))
     if not 1 <= len(tidy) <= longest:
-        stop(f"{where}: it has {len(tidy)} characters; a certificate takes 1 to {longest}. Nothing was written.")
+        stop(
+            _("{where}: it has {count} characters; a certificate takes 1 to {longest}. Nothing was written.").format(
+                where=where, count=len(tidy), longest=longest
+            )
+        )
     for remark in names.lookalikes(tidy):
-        say(f"{where}: look twice. {remark}", error=True)
+        say(_("{where}: look twice. {remark}").format(where=where, remark=remark), error=True)
     return tidy
 
 
@@ -74,7 +79,11 @@ def issue_into(
         ring = registry.ring()
         did = public_name(private)
         if ring.current.did != did:
-            stop(f"{folder}: its current key is {ring.current.did}, the key given is {did}. Nothing was written.")
+            stop(
+                _("{folder}: its current key is {did}, the key given is {did2}. Nothing was written.").format(
+                    folder=folder, did=ring.current.did, did2=did
+                )
+            )
         old_index = None if replaces is None else index_of(registry, replaces)
 
         def make(index: int) -> tuple[str, bytes]:
@@ -110,7 +119,7 @@ def _is_of(document: dict[str, Any], achieved: Achieved, did: str, ring: Keyring
 
 
 def _broken(message: str) -> NoReturn:
-    stop(f"The new certificate does not verify: {message} Nothing was written; please report this.")
+    stop(_("The new certificate does not verify: {message} Nothing was written; please report this.").format(message=message))
 
 
 def require_rdf() -> None:
@@ -118,4 +127,4 @@ def require_rdf() -> None:
     try:
         rdf.canonical({})
     except rdf.RdfMissingError as error:
-        stop(f"--wallet: {error} Nothing was written.")
+        stop(_("--wallet: {error} Nothing was written.").format(error=error))

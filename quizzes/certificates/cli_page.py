@@ -9,6 +9,7 @@ import typer
 
 from quizzes.certificates import build_page
 from quizzes.certificates.publish import publish
+from quizzes.say import _
 
 
 def page(
@@ -24,7 +25,12 @@ def page(
         lists = [None if path is None else path.read_bytes() for path in (issuer, status, revocations)]
         publish({out: build_page.build(lists[0] or b"", status=lists[1], revocations=lists[2])})
     except OSError as error:
-        typer.echo(f"{error.filename}: cannot be read or written ({error.strerror}). No page was made.", err=True)
+        typer.echo(
+            _("{filename}: cannot be read or written ({strerror}). No page was made.").format(
+                filename=error.filename, strerror=error.strerror
+            ),
+            err=True,
+        )
         raise typer.Exit(2) from None
     except build_page.PageError as error:
         typer.echo(str(error), err=True)

@@ -14,6 +14,7 @@ from quizzes.certificates.parts import CredentialError, parse_time
 from quizzes.certificates.published import LONGEST_REASON, public_name
 from quizzes.certificates.registry import Registry, RegistryError
 from quizzes.certificates.verdicts import TEST_KEYS
+from quizzes.say import _
 
 
 def keygen(
@@ -26,11 +27,11 @@ def keygen(
         did = keys.generate(out, passphrase(passphrase_file, new=True), test=test)
     except keys.KeyFileError as error:
         stop(str(error))
-    say(f"Private key: {out} (encrypted; keep it secret, and keep a copy of it and of its passphrase)")
-    say(f"Public name: {keys.public_path(out)} (give it to everybody who verifies your certificates)")
+    say(_("Private key: {out} (encrypted; keep it secret, and keep a copy of it and of its passphrase)").format(out=out))
+    say(_("Public name: {out} (give it to everybody who verifies your certificates)").format(out=keys.public_path(out)))
     say(did)
     if test:
-        say("This is the test key: everybody has it. Verifiers refuse its certificates unless told otherwise.", error=True)
+        say(_("This is the test key: everybody has it. Verifiers refuse its certificates unless told otherwise."), error=True)
 
 
 def init(
@@ -48,7 +49,7 @@ def init(
         try:
             begin = parse_time(f"{since}T00:00:00Z")
         except ValueError:
-            stop(f"--since {since}: write a day as YYYY-MM-DD.")
+            stop(_("--since {since}: write a day as YYYY-MM-DD.").format(since=since))
     try:
         shown = names.tidy(name)
     except ValueError as error:
@@ -58,9 +59,9 @@ def init(
         Registry(registry).create(private, name=shown, url=url, begin=min(begin, now), now=now)
     except RegistryError as error:
         stop(str(error))
-    say(f"{registry}: publish this folder at {url}, with directory listings off.")
+    say(_("{registry}: publish this folder at {url}, with directory listings off.").format(registry=registry, url=url))
     if public_name(private) in TEST_KEYS:
-        say("Its key is a published test key: verifiers refuse its certificates.", error=True)
+        say(_("Its key is a published test key: verifiers refuse its certificates."), error=True)
 
 
 def rotate(
@@ -76,7 +77,7 @@ def rotate(
         Registry(registry).rotate(old, new, datetime.now(UTC))
     except RegistryError as error:
         stop(str(error))
-    say(f"{registry}: {public_name(new)} signs from now on. Publish the folder again.")
+    say(_("{registry}: {new} signs from now on. Publish the folder again.").format(registry=registry, new=public_name(new)))
 
 
 def refresh(registry: RegistryFolder, key: KeyFile, passphrase_file: PassphraseFile = None) -> None:
@@ -86,7 +87,7 @@ def refresh(registry: RegistryFolder, key: KeyFile, passphrase_file: PassphraseF
         Registry(registry).refresh(private, datetime.now(UTC))
     except RegistryError as error:
         stop(str(error))
-    say(f"{registry}: the status list is good for 90 days from now. Publish the folder again.")
+    say(_("{registry}: the status list is good for 90 days from now. Publish the folder again.").format(registry=registry))
 
 
 def revoke(
@@ -103,14 +104,18 @@ def revoke(
     except ValueError as error:
         stop(f"--reason: {error}.")
     if not 1 <= len(why) <= LONGEST_REASON:
-        stop(f"--reason: it has {len(why)} characters; give 1 to {LONGEST_REASON}. Nothing was changed.")
+        stop(
+            _("--reason: it has {count} characters; give 1 to {longest_reason}. Nothing was changed.").format(
+                count=len(why), longest_reason=LONGEST_REASON
+            )
+        )
     try:
         index = index_of(place, identifier)
         entry = place.revoke(index, why, open_key(key, passphrase_file), datetime.now(UTC))
     except RegistryError as error:
         stop(str(error))
-    say(f"Revoked since {entry['since']}: {entry['reason']}")
-    say(f"Publish {registry} again; until then verifiers do not know.")
+    say(_("Revoked since {since}: {reason}").format(since=entry["since"], reason=entry["reason"]))
+    say(_("Publish {registry} again; until then verifiers do not know.").format(registry=registry))
 
 
 def index_of(registry: Registry, identifier: str) -> int:
@@ -119,7 +124,11 @@ def index_of(registry: Registry, identifier: str) -> int:
         certificate = credential.read(strict_json.loads(registry.certificate(identifier)))
         status = getattr(certificate, "credentialStatus", None)
     except (AttributeError, CredentialError, strict_json.MalformedJsonError) as error:
-        raise RegistryError(f"{registry.certificate_path(identifier)}: it is damaged ({error}).") from None
+        raise RegistryError(
+            _("{identifier}: it is damaged ({error}).").format(identifier=registry.certificate_path(identifier), error=error)
+        ) from None
     if status is None:
-        raise RegistryError(f"{registry.certificate_path(identifier)}: it has no entry in the status list.")
+        raise RegistryError(
+            _("{identifier}: it has no entry in the status list.").format(identifier=registry.certificate_path(identifier))
+        )
     return int(status.statusListIndex)

@@ -17,7 +17,8 @@ from quizzes.certificates.fonts import FontError
 from quizzes.certificates.judge import Judgement, judge
 from quizzes.certificates.rdf import RdfMissingError
 from quizzes.certificates.registry import Registry, RegistryError
-from quizzes.say import _
+from quizzes.certificates.verdicts import heading
+from quizzes.say import N_, _
 
 
 def verify(
@@ -44,7 +45,7 @@ def verify(
     try:
         found = judge(data, now=datetime.now(UTC), issuer=trusted, published=published, test_keys=allow_test_keys)
     except RdfMissingError as error:
-        stop(f"{file}: its proof is for wallets. {error}")
+        stop(_("{file}: its proof is for wallets. {error}").format(file=file, error=error))
     picture = _picture(data, found)
     if as_json:
         typer.echo(json.dumps(_report(found, picture)))
@@ -97,24 +98,24 @@ def facts(certificate: Credential | Certificate) -> dict[str, str]:
     evidence = certificate.evidence[0]
     result = {
         "id": certificate.id,
-        "issued to": certificate.learner,
-        "achievement": certificate.name,
-        "result": certificate.points,
-        "assessed": evidence.narrative,
-        "limits": evidence.description,
-        "valid from": certificate.validFrom,
+        N_("issued to"): certificate.learner,
+        N_("achievement"): certificate.name,
+        N_("result"): certificate.points,
+        N_("assessed"): evidence.narrative,
+        N_("limits"): evidence.description,
+        N_("valid from"): certificate.validFrom,
     }
     if isinstance(certificate, Certificate):
-        result["course"] = certificate.credentialSubject.achievement.version
-        result["questions"] = certificate.bank_version
-        result["evidence"] = ", ".join(part.id for part in certificate.evidence)
+        result[N_("course")] = certificate.credentialSubject.achievement.version
+        result[N_("questions")] = certificate.bank_version
+        result[N_("evidence")] = ", ".join(part.id for part in certificate.evidence)
     if certificate.validUntil is not None:
-        result["valid until"] = certificate.validUntil
-    return result | {"issuer": certificate.issuer.id}
+        result[N_("valid until")] = certificate.validUntil
+    return result | {N_("issuer"): certificate.issuer.id}
 
 
 def _explain(file: str, found: Judgement, email: str | None, picture: str) -> None:
-    say(f"{found.verdict.upper()}: {file}")
+    say(f"{heading(found.verdict).upper()}: {file}")
     say(found.message)
     if found.verdict != "valid":
         say(found.meaning)
@@ -123,11 +124,12 @@ def _explain(file: str, found: Judgement, email: str | None, picture: str) -> No
     if found.certificate is None:
         return
     if found.verdict != "valid":
-        say("What it says, of which nothing is confirmed:")
+        say(_("What it says, of which nothing is confirmed:"))
     for label, value in facts(found.certificate).items():
-        say(f"  {label + ':':<13}{value}")
+        # What was signed is English; it is translated here alone, for whoever reads.
+        say(f"  {_(label) + ':':<13}{_(value)}")
     if found.issuer_name:
-        say(f"  {'known as:':<13}{found.issuer_name}")
+        say(f"  {_('known as') + ':':<13}{found.issuer_name}")
     if email is not None:
         bound = isinstance(found.certificate, Certificate) and found.certificate.bound_to(email)
         say(f"  {'e-mail:':<13}{'bound to the one given' if bound else 'NOT bound to the one given'}")

@@ -45,6 +45,7 @@ from quizzes.certificates.parts import (
     format_time,
     parse_time,
 )
+from quizzes.say import _
 
 __all__ = ["COURSE", "LONGEST_NAME", "LONGEST_TEXT", "Award", "Credential", "CredentialError", "build", "format_points"]
 __all__ += ["format_time", "parse_time", "read"]
@@ -191,9 +192,9 @@ class Subject(Part):
     def _passed(self) -> Subject:
         scale, result = self.achievement.resultDescription[0], self.result[0]
         if result.resultDescription != scale.id:
-            raise ValueError("the result belongs to another scale")
+            raise ValueError(_("the result belongs to another scale"))
         if not Decimal(scale.requiredValue) <= Decimal(result.value) <= Decimal(scale.valueMax):
-            raise ValueError("the result does not lie between the points needed and the points possible")
+            raise ValueError(_("the result does not lie between the points needed and the points possible"))
         return self
 
 
@@ -215,7 +216,7 @@ class Credential(Part):
     @classmethod
     def _no_null(cls, stamp: str | None) -> str:
         if stamp is None:  # a missing end is written by leaving the key out, in one way only
-            raise ValueError("must be a time where it is given")
+            raise ValueError(_("must be a time where it is given"))
         return stamp
 
     @property

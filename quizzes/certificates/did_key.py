@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quizzes.certificates import base58
 from quizzes.certificates.ed25519 import check_public_key
+from quizzes.say import _
 
 PREFIX = "did:key:"
 _MULTICODEC_ED25519 = b"\xed\x01"
@@ -19,10 +20,10 @@ def key_of(did: str) -> bytes:
     """The 32 bytes of the public key that `did` names. Raises ValueError for anything but a strict Ed25519 `did:key`."""
     multibase = did.removeprefix(PREFIX)
     if multibase == did or not multibase.startswith("z"):
-        raise ValueError("the name of an issuer has the form did:key:z6Mk…")
+        raise ValueError(_("the name of an issuer has the form did:key:z6Mk…"))
     data = base58.decode(multibase[1:])
     if data[:2] != _MULTICODEC_ED25519:
-        raise ValueError("the did:key does not name an Ed25519 key")
+        raise ValueError(_("the did:key does not name an Ed25519 key"))
     check_public_key(data[2:])
     return data[2:]
 
@@ -34,8 +35,8 @@ def method_of(did: str) -> str:
 
 def did_of_method(method: str) -> str:
     """The did of a verification method. Raises ValueError where the part after `#` is not the key of the did itself."""
-    did, _, _ = method.partition("#")
+    did = method.partition("#")[0]
     if method != method_of(did):
-        raise ValueError("the verification method does not have the form did:key:z6Mk…#z6Mk… with the same key twice")
+        raise ValueError(_("the verification method does not have the form did:key:z6Mk…#z6Mk… with the same key twice"))
     key_of(did)
     return did

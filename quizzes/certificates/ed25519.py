@@ -9,6 +9,8 @@ from __future__ import annotations
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from quizzes.say import _
+
 PUBLIC_KEY_BYTES = 32
 SIGNATURE_BYTES = 64
 
@@ -24,12 +26,16 @@ def check_public_key(key: bytes) -> None:
     key one signature fits many documents.
     """
     if len(key) != PUBLIC_KEY_BYTES:
-        raise ValueError(f"an Ed25519 public key has {PUBLIC_KEY_BYTES} bytes, this one has {len(key)}")
+        raise ValueError(
+            _("an Ed25519 public key has {public_key_bytes} bytes, this one has {count}").format(
+                public_key_bytes=PUBLIC_KEY_BYTES, count=len(key)
+            )
+        )
     y = int.from_bytes(key, "little") & (2**255 - 1)
     if y >= _P:
-        raise ValueError("the public key is not written in its one canonical form")
+        raise ValueError(_("the public key is not written in its one canonical form"))
     if y * (y * y - 1) * (_D * y**4 + 2 * y * y - 1) % _P == 0:
-        raise ValueError("the public key is a point of small order, under which signatures prove nothing")
+        raise ValueError(_("the public key is a point of small order, under which signatures prove nothing"))
 
 
 def public_key(private: Ed25519PrivateKey) -> bytes:
@@ -45,10 +51,14 @@ def verify(key: bytes, signature: bytes, message: bytes) -> None:
     """
     check_public_key(key)
     if len(signature) != SIGNATURE_BYTES:
-        raise ValueError(f"an Ed25519 signature has {SIGNATURE_BYTES} bytes, this one has {len(signature)}")
+        raise ValueError(
+            _("an Ed25519 signature has {signature_bytes} bytes, this one has {count}").format(
+                signature_bytes=SIGNATURE_BYTES, count=len(signature)
+            )
+        )
     if int.from_bytes(signature[32:], "little") >= _ORDER:
-        raise ValueError("the signature is not written in its one canonical form")
+        raise ValueError(_("the signature is not written in its one canonical form"))
     try:
         Ed25519PublicKey.from_public_bytes(key).verify(signature, message)
     except InvalidSignature:
-        raise ValueError("the signature does not fit the content under this key") from None
+        raise ValueError(_("the signature does not fit the content under this key")) from None

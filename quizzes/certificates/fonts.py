@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from quizzes.certificates.text import printable
-from quizzes.say import _
+from quizzes.say import N_, _
 
 _PACKAGED = (("fontpkg_noto_sans", "files/NotoSans[wdth,wght].ttf"), ("pylopdf_fonts_ko", "NotoSansKR-Regular.otf"))
 _SYSTEM = (
@@ -31,7 +31,7 @@ _ONE_BY_ONE = frozenset(
 """Scripts (ISO 15924) whose letters keep their shape and place whatever stands beside them; Zyyy is what all scripts share."""
 _PARTS = re.compile("[\u1100-\u11ff\ua960-\ua97f\ud7b0-\ud7ff\U0001f1e6-\U0001f1ff\U0001f3fb-\U0001f3ff]")
 """Parts of Hangul syllables, of flags, and skin colours: each alone is drawn as something else than together."""
-REMEDY = (
+REMEDY = N_(
     "Install fonts: pip install 'offload-lab[certificates]' (Latin, Greek, Cyrillic, Korean), or on Debian "
     "apt-get install fonts-dejavu-core fonts-nanum. Or use the SVG, for which the browser finds the fonts."
 )
@@ -58,8 +58,12 @@ def runs(text: str, chain: tuple[Path, ...] | None = None) -> list[tuple[Path, s
                 pieces.append((path, symbol))
                 break
         else:
-            name = unicodedata.name(symbol, "no name")
-            raise FontError(f"No font here draws “{printable(symbol)}” (U+{ord(symbol):04X}, {name}). {REMEDY}")
+            name = unicodedata.name(symbol, _("no name"))
+            raise FontError(
+                _("No font here draws “{symbol}” (U+{code:04X}, {name}). {advice}").format(
+                    symbol=printable(symbol), code=ord(symbol), name=name, advice=_(REMEDY)
+                )
+            )
     return pieces
 
 
@@ -83,7 +87,9 @@ def characters(path: Path) -> frozenset[int]:
         with TTFont(path, lazy=True) as font:
             return frozenset(font.getBestCmap() or ())
     except (TTLibError, OSError) as error:
-        raise FontError(f"{path}: this font cannot be read ({error}). Remove it or install it again.") from None
+        raise FontError(
+            _("{path}: this font cannot be read ({error}). Remove it or install it again.").format(path=path, error=error)
+        ) from None
 
 
 def _check_script(symbol: str) -> None:

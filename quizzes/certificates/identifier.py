@@ -10,6 +10,8 @@ import re
 import secrets
 from collections.abc import Callable
 
+from quizzes.say import _
+
 ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 CHECK_ALPHABET = ALPHABET + "*~$=U"
 BITS = 128
@@ -27,7 +29,7 @@ class IdentifierError(ValueError):
 def encode(number: int) -> str:
     """The 27 symbols of `number`, 0 ≤ `number` < 2**128, the last one the check symbol."""
     if not 0 <= number < 1 << BITS:
-        raise IdentifierError("an id is a number of 128 bits")
+        raise IdentifierError(_("an id is a number of 128 bits"))
     symbols = [ALPHABET[number >> 5 * place & 31] for place in reversed(range(SYMBOLS))]
     return "".join(symbols) + CHECK_ALPHABET[number % 37]
 
@@ -46,23 +48,25 @@ def parse(text: str) -> str:
     Lower case, dashes and white space do not matter; `I` and `L` are read as 1, `O` as 0.
     """
     if len(text) > 200:
-        raise IdentifierError("it is longer than an id")
+        raise IdentifierError(_("it is longer than an id"))
     plain = _BETWEEN.sub("", text)
     plain = "".join(_LETTERS.get(symbol, symbol) for symbol in plain).translate(_READ_AS)
     for place, symbol in enumerate(plain[:SYMBOLS], start=1):
         if symbol not in ALPHABET:
-            raise IdentifierError(f"symbol {place}, {symbol!a}, does not belong to an id")
+            raise IdentifierError(_("symbol {place}, {symbol!a}, does not belong to an id").format(place=place, symbol=symbol))
     if len(plain) != SYMBOLS + 1:
-        raise IdentifierError(f"an id has {SYMBOLS + 1} symbols without the dashes, this has {len(plain)}")
+        raise IdentifierError(
+            _("an id has {symbols} symbols without the dashes, this has {count}").format(symbols=SYMBOLS + 1, count=len(plain))
+        )
     if plain[-1] not in CHECK_ALPHABET:
-        raise IdentifierError(f"the check symbol, {plain[-1]!a}, does not belong to an id")
+        raise IdentifierError(_("the check symbol, {plain!a}, does not belong to an id").format(plain=plain[-1]))
     number = 0
     for symbol in plain[:SYMBOLS]:
         number = number << 5 | ALPHABET.index(symbol)
     if number >> BITS:
-        raise IdentifierError("the first symbol of an id is at most 7")
+        raise IdentifierError(_("the first symbol of an id is at most 7"))
     if CHECK_ALPHABET[number % 37] != plain[-1]:
-        raise IdentifierError("the check symbol is wrong: a symbol was mistyped, or two changed places")
+        raise IdentifierError(_("the check symbol is wrong: a symbol was mistyped, or two changed places"))
     return plain
 
 

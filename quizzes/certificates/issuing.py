@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from quizzes.certificates import certificate
 from quizzes.certificates.parts import CONTEXTS, COURSE, TYPES, format_points, format_time
+from quizzes.say import _
 
 _COURSE = uuid.UUID("8c1b6c0e-54a5-4d0b-9a3e-5a0b8a5c2f17")
 
@@ -176,7 +177,7 @@ def _identity(achieved: Achieved, salt: str | None) -> list[dict[str, Any]]:
     if achieved.email is None:
         return [shown]
     if salt is None:
-        raise ValueError("an e-mail is bound with a salt")
+        raise ValueError(_("an e-mail is bound with a salt"))
     return [
         shown,
         {

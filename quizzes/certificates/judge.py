@@ -11,6 +11,7 @@ from quizzes.certificates.credential import Credential, parse_time
 from quizzes.certificates.keyring import Keyring, KeyringError
 from quizzes.certificates.published import Published, Revocation, StatusUnknownError, revocation
 from quizzes.certificates.verdicts import TEST_KEYS, exit_status, heading, sentences
+from quizzes.say import _
 
 _OF_CODE = {"malformed": "not a certificate", "altered": "altered"}
 
@@ -88,7 +89,7 @@ def _of_whole(
         try:
             found = _revocation(certificate, int(status.statusListIndex), ring, published, now)
         except StatusUnknownError as error:
-            unknown = f"Whether it was revoked cannot be told: {error}."
+            unknown = _("Whether it was revoked cannot be told: {error}.").format(error=error)
         else:
             if found is not None:
                 return Judgement("revoked", _revoked(found), certificate, name, found)
@@ -98,7 +99,7 @@ def _of_whole(
         return Judgement("status unknown", unknown, certificate, name)
     message = verdict.message
     if status is None:
-        message += " It has no entry in a status list, so its issuer cannot revoke it."
+        message += " " + _("It has no entry in a status list, so its issuer cannot revoke it.")
     return Judgement("valid", message, certificate, name)
 
 
@@ -112,29 +113,47 @@ def _trusted(
     signer = certificate.issuer.id
     if signer in TEST_KEYS and not test_keys:
         raise _UnknownIssuer(
-            f"It is signed with a published test key, {signer}: everybody can sign with it, so it proves nothing."
+            _("It is signed with a published test key, {signer}: everybody can sign with it, so it proves nothing.").format(
+                signer=signer
+            )
         )
     if issuer is None and published is None:
-        raise _UnknownIssuer(f"The certificate is whole, but you named no issuer to compare its key with, {signer}.")
+        raise _UnknownIssuer(
+            _("The certificate is whole, but you named no issuer to compare its key with, {signer}.").format(signer=signer)
+        )
     ring = None
     if published is not None:
         try:
             ring = published.ring()
         except KeyringError as error:
             if issuer is None:
-                raise _UnknownIssuer(f"The registry's list of keys cannot be relied on: {error}.") from None
+                raise _UnknownIssuer(
+                    _("The registry's list of keys cannot be relied on: {error}.").format(error=error)
+                ) from None
         if ring is not None and issuer is not None and ring.find(issuer) is None:
-            raise _UnknownIssuer(f"The registry belongs to another issuer: {issuer} is not among its keys.")
+            raise _UnknownIssuer(
+                _("The registry belongs to another issuer: {issuer} is not among its keys.").format(issuer=issuer)
+            )
     if ring is None:
         if signer != issuer:
-            raise _UnknownIssuer(f"The certificate is whole, but another key signed it: {signer}, not {issuer}.")
+            raise _UnknownIssuer(
+                _("The certificate is whole, but another key signed it: {signer}, not {issuer}.").format(
+                    signer=signer, issuer=issuer
+                )
+            )
         return None
     key = ring.find(signer)
     if key is None:
-        raise _UnknownIssuer(f"The certificate is whole, but its key, {signer}, is none of {ring.name!r} ({ring.url}).")
+        raise _UnknownIssuer(
+            _("The certificate is whole, but its key, {signer}, is none of {ring!r} ({url}).").format(
+                signer=signer, ring=ring.name, url=ring.url
+            )
+        )
     if not key.covers(parse_time(certificate.validFrom)):
         raise _UnknownIssuer(
-            f"It is dated {certificate.validFrom}, when its key, {signer}, did not sign for {ring.name!r}: not yet, or no more."
+            _("It is dated {validFrom}, when its key, {signer}, did not sign for {ring!r}: not yet, or no more.").format(
+                validFrom=certificate.validFrom, signer=signer, ring=ring.name
+            )
         )
     return ring
 
@@ -143,16 +162,23 @@ def _revocation(
     certificate: Certificate, index: int, ring: Keyring | None, published: Published | None, now: datetime
 ) -> Revocation | None:
     if published is None:
-        raise StatusUnknownError("no registry was given")
+        raise StatusUnknownError(_("no registry was given"))
     if ring is None:
-        raise StatusUnknownError("the registry's list of keys cannot be relied on")
+        raise StatusUnknownError(_("the registry's list of keys cannot be relied on"))
     if ring.url != certificate.base:
-        raise StatusUnknownError(f"the registry is that of {ring.url}, the certificate's is {certificate.base}")
+        raise StatusUnknownError(
+            _("the registry is that of {url}, the certificate's is {base}").format(url=ring.url, base=certificate.base)
+        )
     return revocation(published, ring, index, now)
 
 
 def _revoked(found: Revocation) -> str:
     if not found.since:
-        return "It was revoked; since when and why, the registry does not say."
-    what = "It was replaced by a newer certificate" if found.superseded else "It was revoked"
-    return f"{what} on {found.since[:10]} ({found.since}): {found.reason}"
+        return _("It was revoked; since when and why, the registry does not say.")
+    # The reason was signed with the list, in the words of whoever revoked; what this program writes there is translated.
+    said = (
+        _("It was replaced by a newer certificate on {day} ({since}): {reason}")
+        if found.superseded
+        else _("It was revoked on {day} ({since}): {reason}")
+    )
+    return said.format(day=found.since[:10], since=found.since, reason=_(found.reason))

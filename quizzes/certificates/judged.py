@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from quizzes.question import BankError, graded
 from quizzes.receipts import PREFIX, Tally, tally
+from quizzes.say import _
 
 _DUST = Decimal("0.000001")  # the step of a certificate's score
 
@@ -24,13 +25,18 @@ def require(data: bytes, judge: str, student: str, lesson: str, score: Decimal) 
     try:
         points = {question.id: question.points for question in graded(lesson).questions}
     except BankError as error:
-        raise JudgedError(f"The points of lesson {lesson} are not known here: {error}.") from None
+        raise JudgedError(
+            _("The points of lesson {lesson} are not known here: {error}.").format(lesson=lesson, error=error)
+        ) from None
     lines = [line.strip() for line in data.decode("utf-8", "replace").splitlines()]
     found = tally([line for line in lines if line.startswith(f"{PREFIX}.")], {judge}, student, points)
     if Decimal(repr(found.score)) + _DUST < score:
-        why = "; ".join(sorted({reason for _, reason in found.refused})[:3])
+        why = "; ".join(sorted({reason for _place, reason in found.refused})[:3])
         raise JudgedError(
-            f"The receipts of {student} for lesson {lesson} are worth {found.score:g} points of this judge, and the results "
-            f"say {score.normalize():f}." + (f" Refused: {why}" if why else "")
+            _(
+                "The receipts of {student} for lesson {lesson} are worth {score:g} points of this judge, and the results "
+                "say {normalize:f}."
+            ).format(student=student, lesson=lesson, score=found.score, normalize=score.normalize())
+            + (f" Refused: {why}" if why else "")
         )
     return found

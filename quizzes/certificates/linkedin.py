@@ -6,6 +6,7 @@ from urllib.parse import urlencode, urlsplit
 
 from quizzes.certificates import credential
 from quizzes.certificates.certificate import Certificate
+from quizzes.say import N_, _
 
 ENTRY = "https://www.linkedin.com/profile/add"
 
@@ -18,13 +19,17 @@ def fields(*, name: str, organization: str, issued: str, url: str, identifier: s
     """
     for what, value in (("name", name), ("organization", organization), ("identifier", identifier)):
         if not value.strip():
-            raise ValueError(f"LinkedIn's form needs a {what}, and it is empty")
+            raise ValueError(_("LinkedIn's form needs a {what}, and it is empty").format(what=what))
     parts = urlsplit(url)
     local = parts.hostname in ("localhost", "127.0.0.1", "::1")
     if not parts.hostname or not (parts.scheme == "https" or (parts.scheme == "http" and local)):
-        raise ValueError(f"the certificate's address, {url}, does not begin with https:// and a host")
+        raise ValueError(_("the certificate's address, {url}, does not begin with https:// and a host").format(url=url))
     if identifier not in parts.path:
-        raise ValueError(f"the certificate's address, {url}, does not hold its id, {identifier}: it leads to something else")
+        raise ValueError(
+            _("the certificate's address, {url}, does not hold its id, {identifier}: it leads to something else").format(
+                url=url, identifier=identifier
+            )
+        )
     start = credential.parse_time(issued)
     found = {
         "startTask": "CERTIFICATION_NAME",
@@ -57,13 +62,13 @@ def link(form: dict[str, str]) -> str:
 
 
 LABELS = {
-    "name": "Name",
-    "organizationName": "Issuing organization",
-    "issueMonth": "Issue month",
-    "issueYear": "Issue year",
-    "expirationMonth": "Expiration month",
-    "expirationYear": "Expiration year",
-    "certId": "Credential ID",
-    "certUrl": "Credential URL",
+    "name": N_("Name"),
+    "organizationName": N_("Issuing organization"),
+    "issueMonth": N_("Issue month"),
+    "issueYear": N_("Issue year"),
+    "expirationMonth": N_("Expiration month"),
+    "expirationYear": N_("Expiration year"),
+    "certId": N_("Credential ID"),
+    "certUrl": N_("Credential URL"),
 }
 """What LinkedIn's own form calls the fields, in its order."""

@@ -6,6 +6,7 @@ import re
 import unicodedata
 
 from quizzes.certificates import text
+from quizzes.say import _
 
 _UNSEEN = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2060-\u2064\u206a-\u206f\u2800\u3164"
@@ -23,9 +24,11 @@ def check(name: str) -> str:
     text.check(name)
     found = _UNSEEN.search(name)
     if found:
-        raise ValueError(f"character {found.start() + 1}, U+{ord(found[0]):04X}, cannot be seen")
+        raise ValueError(
+            _("character {start}, U+{found:04X}, cannot be seen").format(start=found.start() + 1, found=ord(found[0]))
+        )
     if unicodedata.normalize("NFC", name) != name:
-        raise ValueError("it is not in normal form C")
+        raise ValueError(_("it is not in normal form C"))
     return name
 
 
@@ -44,13 +47,13 @@ def lookalikes(name: str) -> list[str]:
         scripts = {script: letter for letter in word for script in _SCRIPTS if unicodedata.name(letter, "").startswith(script)}
         if len(scripts) > 1:
             parts = ", ".join(f"{letter!r} (U+{ord(letter):04X}) is {script.title()}" for script, letter in scripts.items())
-            remarks.append(f"The word {word!r} mixes scripts that look alike: {parts}.")
+            remarks.append(_("The word {word!r} mixes scripts that look alike: {parts}.").format(word=word, parts=parts))
     folded = [letter for letter in name if letter != " " and unicodedata.normalize("NFKC", letter) != letter]
     if folded:
         listed = ", ".join(f"{letter!r} (U+{ord(letter):04X})" for letter in dict.fromkeys(folded))
-        remarks.append(f"These characters are variants that look like others: {listed}.")
+        remarks.append(_("These characters are variants that look like others: {listed}.").format(listed=listed))
     if re.search(r"[A-Za-z][0-9]|[0-9][A-Za-z]", name):
-        remarks.append("A digit stands beside a letter, where 0 and O or 1 and l look alike.")
+        remarks.append(_("A digit stands beside a letter, where 0 and O or 1 and l look alike."))
     if max((len(run) for run in re.findall(r"[\u0300-\u036f]+", unicodedata.normalize("NFD", name))), default=0) > 4:
-        remarks.append("More than four accents stand on one letter.")
+        remarks.append(_("More than four accents stand on one letter."))
     return remarks

@@ -23,7 +23,7 @@ def render(data: bytes, judged: Judgement, trusted: Trusted, *, faces: dict[str,
     """
     certificate = judged.certificate
     if not isinstance(certificate, Certificate):
-        raise ValueError("only certificates of today's shape have a page")
+        raise ValueError(_("only certificates of today's shape have a page"))
     shown = identifier.shown(certificate.identifier)
     counts = judged.verdict == "valid"
     title = badge.face(certificate).title if counts else f"{judged.heading}: {shown}"

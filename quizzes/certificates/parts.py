@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints
 
 from quizzes.certificates import did_key, text
+from quizzes.say import _
 
 TYPES = ["VerifiableCredential", "OpenBadgeCredential"]
 CONTEXTS = ["https://www.w3.org/ns/credentials/v2", "https://purl.imsglobal.org/spec/ob/v3p0/context-3.0.3.json"]
@@ -33,7 +34,7 @@ def parse_time(stamp: str) -> datetime:
     """The moment that `format_time` writes as `stamp`. Raises ValueError for any other way to write it."""
     moment = datetime.strptime(stamp, _TIME).replace(tzinfo=UTC)
     if format_time(moment) != stamp:
-        raise ValueError("a time is written YYYY-MM-DDThh:mm:ssZ")
+        raise ValueError(_("a time is written YYYY-MM-DDThh:mm:ssZ"))
     return moment
 
 
@@ -46,7 +47,7 @@ def format_points(points: Decimal) -> str:
 def _equal_to(*values: str) -> Callable[[list[str]], list[str]]:
     def check(found: list[str]) -> list[str]:
         if found != list(values):
-            raise ValueError(f"must be {list(values)}")
+            raise ValueError(_("must be {values}").format(values=list(values)))
         return found
 
     return check
@@ -64,7 +65,7 @@ def _did(did: str) -> str:
 
 def _is_false(value: bool) -> bool:
     if value:
-        raise ValueError("must be false")
+        raise ValueError(_("must be false"))
     return value
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from quizzes.certificates import identifier, strict_json
 from quizzes.certificates.publish import publish
 from quizzes.certificates.strict_json import MalformedJsonError
+from quizzes.say import _
 
 NAME = ".pending"
 LARGEST = 32 * 1024 * 1024
@@ -63,7 +64,7 @@ def noted(folder: Path) -> dict[str, bytes]:
     except MalformedJsonError as error:
         raise PendingError(str(error)) from None
     if not isinstance(entries, list) or not all(_is_entry(entry) for entry in entries):
-        raise PendingError("it is not a list of files of a registry")
+        raise PendingError(_("it is not a list of files of a registry"))
     return {name: text.encode() for name, text in entries}
 
 

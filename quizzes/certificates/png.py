@@ -10,6 +10,8 @@ import struct
 import zlib
 from collections.abc import Iterator
 
+from quizzes.say import _
+
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 KEYWORD = b"openbadgecredential"
 LARGEST_FILE = 1024 * 1024
@@ -30,15 +32,17 @@ def embedded(png: bytes) -> bytes:
     """The credential's bytes. Raises PngError for a damaged file, for none, two, compressed or oversized credentials."""
     found = [body for kind, body in _chunks(png) if _is_credential(kind, body)]
     if not found:
-        raise PngError("there is no credential in it")
+        raise PngError(_("there is no credential in it"))
     if len(found) > 1:
-        raise PngError(f"there are {len(found)} credentials in it; a certificate has one")
+        raise PngError(_("there are {count} credentials in it; a certificate has one").format(count=len(found)))
     body = found[0]
     if not body.startswith(_HEADER):
-        raise PngError("the credential in it is not stored as Open Badges 3.0 says: as uncompressed international text")
+        raise PngError(_("the credential in it is not stored as Open Badges 3.0 says: as uncompressed international text"))
     credential = body[len(_HEADER) :]
     if len(credential) > LARGEST_CREDENTIAL:
-        raise PngError(f"the credential in it has more than {LARGEST_CREDENTIAL} bytes")
+        raise PngError(
+            _("the credential in it has more than {largest_credential} bytes").format(largest_credential=LARGEST_CREDENTIAL)
+        )
     return credential
 
 
@@ -49,9 +53,11 @@ def insert(png: bytes, credential: bytes) -> bytes:
     credential already, or a credential above `LARGEST_CREDENTIAL` bytes.
     """
     if len(credential) > LARGEST_CREDENTIAL:
-        raise PngError(f"the credential has more than {LARGEST_CREDENTIAL} bytes")
+        raise PngError(
+            _("the credential has more than {largest_credential} bytes").format(largest_credential=LARGEST_CREDENTIAL)
+        )
     if any(_is_credential(kind, body) for kind, body in _chunks(png)):
-        raise PngError("the picture carries a credential already")
+        raise PngError(_("the picture carries a credential already"))
     behind_header = len(SIGNATURE) + 12 + 13
     return png[:behind_header] + _chunk(b"iTXt", _HEADER + credential) + png[behind_header:]
 
@@ -68,29 +74,29 @@ def _chunk(kind: bytes, body: bytes) -> bytes:
 def _chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Type and body of each chunk, all checked. Raises PngError at the first that is not as it must be."""
     if len(png) > LARGEST_FILE:
-        raise PngError(f"it has more than {LARGEST_FILE} bytes")
+        raise PngError(_("it has more than {most} bytes").format(most=LARGEST_FILE))
     if not png.startswith(SIGNATURE):
-        raise PngError("it does not begin as a PNG does")
+        raise PngError(_("it does not begin as a PNG does"))
     place, count = len(SIGNATURE), 0
     while True:
         if len(png) - place < 12:
-            raise PngError(f"it breaks off at byte {place}, before its end chunk")
+            raise PngError(_("it breaks off at byte {place}, before its end chunk").format(place=place))
         length = int.from_bytes(png[place : place + 4], "big")
         kind = png[place + 4 : place + 8]
         if length > len(png) - place - 12:
-            raise PngError(f"the chunk at byte {place} is longer than the rest of the file")
+            raise PngError(_("the chunk at byte {place} is longer than the rest of the file").format(place=place))
         if not (kind.isascii() and kind.isalpha()):
-            raise PngError(f"the chunk at byte {place} has no valid type")
+            raise PngError(_("the chunk at byte {place} has no valid type").format(place=place))
         if (count == 0) != (kind == b"IHDR") or (kind == b"IHDR" and length != 13):
-            raise PngError("it does not begin with one header of 13 bytes")
+            raise PngError(_("it does not begin with one header of 13 bytes"))
         body = png[place + 8 : place + 8 + length]
         if zlib.crc32(kind + body) != int.from_bytes(png[place + 8 + length : place + 12 + length], "big"):
-            raise PngError(f"the checksum of the chunk at byte {place} does not fit: the file is damaged")
+            raise PngError(_("the checksum of the chunk at byte {place} does not fit: the file is damaged").format(place=place))
         yield kind, body
         place, count = place + 12 + length, count + 1
         if count > MOST_CHUNKS:
-            raise PngError(f"it has more than {MOST_CHUNKS} chunks")
+            raise PngError(_("it has more than {most_chunks} chunks").format(most_chunks=MOST_CHUNKS))
         if kind == b"IEND":
             if length or place != len(png):
-                raise PngError("something follows its end")
+                raise PngError(_("something follows its end"))
             return

@@ -12,6 +12,7 @@ from quizzes.certificates.parts import format_time, parse_time
 from quizzes.certificates.signing import ProofError
 from quizzes.certificates.status_list import StatusListError
 from quizzes.certificates.strict_json import MalformedJsonError
+from quizzes.say import _
 
 LONGEST_REASON = 200
 
@@ -31,7 +32,7 @@ class Published:
     def ring(self) -> Keyring:
         """The issuer's keys. Raises KeyringError where the list is missing or not whole."""
         if self.issuer is None:
-            raise KeyringError("there is no issuer.json")
+            raise KeyringError(_("there is no issuer.json"))
         return keyring.loads(self.issuer)
 
 
@@ -55,15 +56,15 @@ def entries_of(data: bytes, ring: Keyring) -> list[dict[str, Any]]:
     document = _signed(data, ring, "revocations.json", f"{ring.url}/revocations.json")
     entries = document.get("entries")
     if document.get("type") != "Revocations" or not isinstance(entries, list):
-        raise StatusUnknownError("revocations.json is not a record of revocations")
+        raise StatusUnknownError(_("revocations.json is not a record of revocations"))
     for entry in entries:
         if not isinstance(entry, dict) or not {"index", "since", "reason"} <= entry.keys() <= _ENTRY:
-            raise StatusUnknownError("an entry of revocations.json is malformed")
+            raise StatusUnknownError(_("an entry of revocations.json is malformed"))
         try:
             parse_time(entry["since"])
             text.check(entry["reason"])
         except (TypeError, ValueError):
-            raise StatusUnknownError("an entry of revocations.json is malformed") from None
+            raise StatusUnknownError(_("an entry of revocations.json is malformed")) from None
     return entries
 
 
@@ -81,7 +82,7 @@ def bits_of(data: bytes, ring: Keyring, now: datetime | None) -> bytes:
         if now is not None:
             status_list.check_time(document, now)
     except StatusListError as error:
-        raise StatusUnknownError(f"status.json: {error} ({error.code})") from None
+        raise StatusUnknownError(_("status.json: {error} ({code})").format(error=error, code=error.code)) from None
     return bits
 
 
@@ -90,11 +91,11 @@ def _signed(data: bytes, ring: Keyring, name: str, url: str) -> dict[str, Any]:
         document = strict_json.loads(data)
         signer = signing.verify(document) if isinstance(document, dict) else ""
     except (MalformedJsonError, ProofError) as error:
-        raise StatusUnknownError(f"{name} is damaged or was altered: {error}") from None
+        raise StatusUnknownError(_("{name} is damaged or was altered: {error}").format(name=name, error=error)) from None
     if signer != ring.current.did or document.get("issuer") != signer:
-        raise StatusUnknownError(f"{name} is not signed by the issuer's current key")
+        raise StatusUnknownError(_("{name} is not signed by the issuer's current key").format(name=name))
     if document.get("id") != url:
-        raise StatusUnknownError(f"{name} belongs to another address than {url}")
+        raise StatusUnknownError(_("{name} belongs to another address than {url}").format(name=name, url=url))
     return document
 
 
@@ -115,7 +116,7 @@ def revocation(published: Published, ring: Keyring, index: int, now: datetime) -
     if noted is not None:
         return noted
     if published.status is None:
-        raise StatusUnknownError("there is no status.json")
+        raise StatusUnknownError(_("there is no status.json"))
     try:
         if status_list.is_set(bits_of(published.status, ring, now), index):
             return Revocation()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import segno
 
+from quizzes.say import _
+
 QUIET = 4
 """Modules of white on each side (ISO/IEC 18004)."""
 SMALLEST_SIDE_MM = 25.0
@@ -26,8 +28,16 @@ def side_mm(content: str, room: float) -> float:
     module = room / (len(matrix(content)) + 2 * QUIET)
     if room < SMALLEST_SIDE_MM or module < SMALLEST_MODULE_MM:
         raise ValueError(
-            f"a QR code of {len(content)} characters in {room:g} mm has modules of {module:.2f} mm; "
-            f"it takes {SMALLEST_SIDE_MM:g} mm and modules of {SMALLEST_MODULE_MM:g} mm to be read from paper"
+            _(
+                "a QR code of {count} characters in {room:g} mm has modules of {module:.2f} mm; it takes "
+                "{smallest_side_mm:g} mm and modules of {smallest_module_mm:g} mm to be read from paper"
+            ).format(
+                count=len(content),
+                room=room,
+                module=module,
+                smallest_side_mm=SMALLEST_SIDE_MM,
+                smallest_module_mm=SMALLEST_MODULE_MM,
+            )
         )
     return room
 

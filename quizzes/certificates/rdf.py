@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from quizzes.certificates import base58, did_key, ed25519
 from quizzes.certificates.parts import CONTEXTS
 from quizzes.certificates.signing import PROOF_TYPE, PURPOSE, ProofError
+from quizzes.say import _
 
 CRYPTOSUITE = "eddsa-rdfc-2022"
 _FILES = dict(zip(CONTEXTS, ("credentials-v2.json", "ob-3.0.3.json"), strict=True))
@@ -30,7 +31,7 @@ def _pyld() -> Any:
     try:
         from pyld import jsonld
     except ImportError:
-        raise RdfMissingError("This needs the extra rdf: pip install 'offload-lab[rdf]'.") from None
+        raise RdfMissingError(_("This needs the extra rdf: pip install 'offload-lab[rdf]'.")) from None
     return jsonld
 
 
@@ -50,7 +51,9 @@ def canonical(document: dict[str, Any], contexts: Mapping[str, Any] | None = Non
             found = json.loads(resources.files(__package__).joinpath("contexts", _FILES[url]).read_text("utf-8"))
         else:
             missing.append(url)  # pyld wraps the error in others that do not say which context it was
-            raise jsonld.JsonLdError(f"the context {url[:200]} is not bundled", "jsonld.LoadDocumentError", code="loading")
+            raise jsonld.JsonLdError(
+                _("the context {url} is not bundled").format(url=url[:200]), "jsonld.LoadDocumentError", code="loading"
+            )
         return {"contextUrl": None, "documentUrl": url, "document": found, "contentType": "application/ld+json"}
 
     try:
@@ -65,8 +68,10 @@ def canonical(document: dict[str, Any], contexts: Mapping[str, Any] | None = Non
         )
     except (jsonld.JsonLdError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         if missing:
-            raise ProofError(f"its context {missing[0][:200]!a} is not bundled, and none is looked up") from None
-        raise ProofError(f"it has no RDF form ({str(error)[:200]})") from None
+            raise ProofError(
+                _("its context {missing!a} is not bundled, and none is looked up").format(missing=missing[0][:200])
+            ) from None
+        raise ProofError(_("it has no RDF form ({error})").format(error=str(error)[:200])) from None
     return quads.encode()
 
 
@@ -80,7 +85,7 @@ def hash_data(document: dict[str, Any], options: dict[str, Any], contexts: Mappi
 def sign(document: dict[str, Any], private: Ed25519PrivateKey, created: str) -> dict[str, Any]:
     """A copy of `document` with its proof, dated `created`. Raises ProofError where it has one or has no RDF form."""
     if "proof" in document:
-        raise ProofError("the document already carries a proof")
+        raise ProofError(_("the document already carries a proof"))
     options = {
         "type": PROOF_TYPE,
         "cryptosuite": CRYPTOSUITE,
@@ -96,20 +101,20 @@ def verify(secured: dict[str, Any], contexts: Mapping[str, Any] | None = None) -
     """The did:key that signed `secured`. Raises ProofError where there is none, RdfMissingError without pyld."""
     proof = secured.get("proof")
     if not isinstance(proof, dict) or not _REQUIRED <= proof.keys() <= _REQUIRED | {"@context"}:
-        raise ProofError("it does not carry exactly one proof with the parts that it needs")
+        raise ProofError(_("it does not carry exactly one proof with the parts that it needs"))
     for key, expected in (("type", PROOF_TYPE), ("cryptosuite", CRYPTOSUITE), ("proofPurpose", PURPOSE)):
         if proof[key] != expected:
-            raise ProofError(f"the proof's {key} is not {expected}")
+            raise ProofError(_("the proof's {key} is not {expected}").format(key=key, expected=expected))
     if not all(isinstance(proof[key], str) for key in _REQUIRED):
-        raise ProofError("a part of the proof is not text")
+        raise ProofError(_("a part of the proof is not text"))
     document = {key: value for key, value in secured.items() if key != "proof"}
     if proof.get("@context", document.get("@context")) != document.get("@context"):
-        raise ProofError("the contexts of the document are not those of the proof")
+        raise ProofError(_("the contexts of the document are not those of the proof"))
     options = {key: value for key, value in proof.items() if key != "proofValue"}
     try:
         did = did_key.did_of_method(proof["verificationMethod"])
         if not proof["proofValue"].startswith("z"):
-            raise ValueError("the signature is not written in base 58")
+            raise ValueError(_("the signature is not written in base 58"))
         signature = base58.decode(proof["proofValue"][1:])
         ed25519.verify(did_key.key_of(did), signature, hash_data(document, options, contexts))
     except ProofError:

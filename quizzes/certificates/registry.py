@@ -17,6 +17,7 @@ from quizzes.certificates.keyring import Keyring, KeyringError
 from quizzes.certificates.parts import format_time
 from quizzes.certificates.published import Published, StatusUnknownError
 from quizzes.certificates.verify import LARGEST_FILE, file_bytes
+from quizzes.say import _
 
 try:
     import fcntl
@@ -44,13 +45,15 @@ class Registry:
     def read(self) -> Published:
         """The bytes of its files. Raises RegistryError where it is no folder or a file cannot be read."""
         if not self.path.is_dir():
-            raise RegistryError(f"{self.path}: there is no such folder. Write the folder that has issuer.json in it.")
+            raise RegistryError(
+                _("{path}: there is no such folder. Write the folder that has issuer.json in it.").format(path=self.path)
+            )
         for _again in range(_TRIES):
             found = self._snapshot()
             # What two readings in a row agree on stood there at one moment, between them.
             if found == self._snapshot():
                 return found
-        raise RegistryError(f"{self.path}: it is being changed all the time. Try again in a moment.")
+        raise RegistryError(_("{path}: it is being changed all the time. Try again in a moment.").format(path=self.path))
 
     def _snapshot(self) -> Published:
         noted = self._noted()
@@ -62,28 +65,40 @@ class Registry:
             return pending.noted(self.path)
         except (OSError, pending.PendingError) as error:
             why = getattr(error, "strerror", None) or error
-            raise RegistryError(f"{self.path / pending.NAME}: the note of a change cannot be used ({why}).") from None
+            raise RegistryError(
+                _("{path}: the note of a change cannot be used ({why}).").format(path=self.path / pending.NAME, why=why)
+            ) from None
 
     def ring(self) -> Keyring:
         """The issuer's keys. Raises RegistryError where they cannot be relied on."""
         try:
             return self.read().ring()
         except KeyringError as error:
-            raise RegistryError(f"{self.path / 'issuer.json'}: {error}. Make a registry with `certificate init`.") from None
+            raise RegistryError(
+                _("{path}: {error}. Make a registry with `certificate init`.").format(
+                    path=self.path / "issuer.json", error=error
+                )
+            ) from None
 
     def certificate_path(self, name: str) -> Path:
         """Where the certificate with the id `name`, as people write it, stands. Raises RegistryError for what is no id."""
         try:
             return self.path / "c" / f"{identifier.parse(name)}.json"
         except identifier.IdentifierError as error:
-            raise RegistryError(f"{name[:60]!a}: this is not the id of a certificate: {error}.") from None
+            raise RegistryError(
+                _("{name!a}: this is not the id of a certificate: {error}.").format(name=name[:60], error=error)
+            ) from None
 
     def certificate(self, name: str) -> bytes:
         """The bytes of the certificate with the id `name`. Raises RegistryError where there is none."""
         path = self.certificate_path(name)
         data = self._noted().get(f"c/{path.name}", self._bytes(path, LARGEST_FILE))
         if data is None:
-            raise RegistryError(f"{self.path}: there is no certificate with the id {identifier.shown(path.stem)} here.")
+            raise RegistryError(
+                _("{path}: there is no certificate with the id {stem} here.").format(
+                    path=self.path, stem=identifier.shown(path.stem)
+                )
+            )
         return data
 
     def identifiers(self) -> list[str]:
@@ -96,18 +111,22 @@ class Registry:
         """Makes the registry; `begin` is from when on its key signs. Raises RegistryError where there is one already."""
         with self._writing(create=True):
             if (self.path / "issuer.json").exists():
-                raise RegistryError(f"{self.path}: there is a registry already. To change the key, use `certificate rotate`.")
+                raise RegistryError(
+                    _("{path}: there is a registry already. To change the key, use `certificate rotate`.").format(
+                        path=self.path
+                    )
+                )
             try:
                 document = keyring.first(private, name=name, url=url, begin=begin, now=now)
             except KeyringError as error:
-                raise RegistryError(f"{self.path}: {error}. Nothing was made.") from None
+                raise RegistryError(_("{path}: {error}. Nothing was made.").format(path=self.path, error=error)) from None
             lists = self._lists(keyring.read(document), private, status_list.empty(), [], now)
             self._change(_as_files({**lists, "issuer": document}))
 
     def rotate(self, old: Ed25519PrivateKey, new: Ed25519PrivateKey, now: datetime) -> None:
         """`new` signs from `now` on; the lists are signed with it anew. Raises RegistryError where `old` is not current."""
         with self._writing():
-            document, _, bits, entries = self._state()
+            document, _ring, bits, entries = self._state()
             try:
                 document = keyring.rotated(document, old, new, now=now)
             except KeyringError as error:
@@ -118,7 +137,7 @@ class Registry:
     def refresh(self, private: Ed25519PrivateKey, now: datetime) -> None:
         """Signs both lists anew, so that they are good for another time."""
         with self._writing():
-            _, ring, bits, entries = self._state()
+            _document, ring, bits, entries = self._state()
             self._change(_as_files(self._lists(ring, private, bits, entries, now)))
 
     def free_index(self) -> int:
@@ -129,7 +148,11 @@ class Registry:
             status = document.get("credentialStatus") if isinstance(document, dict) else None
             used.add(status.get("statusListIndex") if isinstance(status, dict) else None)
         if len(used) >= status_list.ENTRIES // 2:
-            raise RegistryError(f"{self.path}: half of the status list is taken. Make another registry for new certificates.")
+            raise RegistryError(
+                _("{path}: half of the status list is taken. Make another registry for new certificates.").format(
+                    path=self.path
+                )
+            )
         while True:
             index = secrets.randbelow(status_list.ENTRIES)
             if str(index) not in used:
@@ -155,7 +178,7 @@ class Registry:
                 name, data = make(self.free_index())
                 self._change({f"c/{name}.json": data})
                 return name, data
-            _, ring, bits, entries = self._state()
+            _document, ring, bits, entries = self._state()
             earlier = next((entry for entry in entries if entry["index"] == str(replaces)), None)
             if earlier is not None or status_list.is_set(bits, replaces):
                 return self._made_before(earlier or {}, same)
@@ -171,10 +194,14 @@ class Registry:
                 # Both were dated by one clock in one change.
                 if isinstance(document, dict) and document.get("validFrom") == entry["since"] and same(document):
                     return path.stem, self._bytes(path) or b""
-            what = f"replaced on {entry['since']}, by another order than this one. Name the newer certificate in --replaces"
+            what = _("replaced on {since}, by another order than this one. Name the newer certificate in --replaces").format(
+                since=entry["since"]
+            )
         else:
-            what = f"revoked {entry.get('since', 'before')}. Issue the new one without --replaces"
-        raise RegistryError(f"{self.path}: the certificate to replace was already {what}. Nothing was written.")
+            what = _("revoked {since}. Issue the new one without --replaces").format(since=entry.get("since", _("before")))
+        raise RegistryError(
+            _("{path}: the certificate to replace was already {what}. Nothing was written.").format(path=self.path, what=what)
+        )
 
     def _superseding(
         self,
@@ -193,7 +220,7 @@ class Registry:
     def revoke(self, index: int, reason: str, private: Ed25519PrivateKey, now: datetime) -> dict[str, Any]:
         """Sets entry `index` and notes since when and why; an entry that is set already stays as it is. Returns the entry."""
         with self._writing():
-            _, ring, bits, entries = self._state()
+            _document, ring, bits, entries = self._state()
             entry: dict[str, Any] = {"index": str(index), "since": format_time(now), "reason": reason}
             entry = next((old for old in entries if old["index"] == str(index)), entry)
             status_list.set_bit(bits, index)
@@ -206,7 +233,11 @@ class Registry:
     ) -> dict[str, dict[str, Any]]:
         did = published.public_name(private)
         if did != ring.current.did:
-            raise RegistryError(f"{self.path}: its current key is {ring.current.did}, the key given is {did}.")
+            raise RegistryError(
+                _("{path}: its current key is {did}, the key given is {did2}.").format(
+                    path=self.path, did=ring.current.did, did2=did
+                )
+            )
         status = status_list.build(bits, url=f"{ring.url}/status.json", issuer=did, now=now)
         revocations = published.build_revocations(entries, base=ring.url, issuer=did, now=now)
         stamp = format_time(now)
@@ -218,30 +249,34 @@ class Registry:
         documents = self.read()
         try:
             if documents.status is None or documents.revocations is None:
-                raise StatusUnknownError("status.json or revocations.json is missing; bring it back from a copy")
+                raise StatusUnknownError(_("status.json or revocations.json is missing; bring it back from a copy"))
             entries = published.entries_of(documents.revocations, ring)
             bits = bytearray(published.bits_of(documents.status, ring, None))
         except StatusUnknownError as error:
-            raise RegistryError(f"{self.path}: {error}. Nothing was changed.") from None
+            raise RegistryError(_("{path}: {error}. Nothing was changed.").format(path=self.path, error=error)) from None
         return self._loads(self.path / "issuer.json"), ring, bits, entries
 
     def _change(self, files: dict[str, bytes]) -> None:
         try:
             pending.change(self.path, files)
         except OSError as error:
-            where = f"{error.filename or self.path}: cannot be written ({error.strerror})."
+            where = _("{path}: cannot be written ({strerror}).").format(
+                path=error.filename or self.path, strerror=error.strerror
+            )
             if self._noted():
                 raise RegistryError(
-                    f"{where} The change is written down in {self.path / pending.NAME} and counts as made. "
-                    "Mend the cause, then run `certificate refresh`, which completes it."
+                    _(
+                        "{where} The change is written down in {path} and counts as made. Mend the cause, then run "
+                        "`certificate refresh`, which completes it."
+                    ).format(where=where, path=self.path / pending.NAME)
                 ) from None
-            raise RegistryError(f"{where} Nothing was changed.") from None
+            raise RegistryError(_("{where} Nothing was changed.").format(where=where)) from None
 
     def _loads(self, path: Path) -> Any:
         try:
             return strict_json.loads(self._bytes(path) or b"")
         except strict_json.MalformedJsonError as error:
-            raise RegistryError(f"{path}: {error}. Bring it back from a copy.") from None
+            raise RegistryError(_("{path}: {error}. Bring it back from a copy.").format(path=path, error=error)) from None
 
     def _bytes(self, path: Path, limit: int = _LARGEST_LIST) -> bytes | None:
         try:
@@ -250,7 +285,9 @@ class Registry:
         except FileNotFoundError:
             return None
         except OSError as error:
-            raise RegistryError(f"{path}: the file cannot be read ({error.strerror}).") from None
+            raise RegistryError(
+                _("{path}: the file cannot be read ({strerror}).").format(path=path, strerror=error.strerror)
+            ) from None
 
     @contextmanager
     def _writing(self, *, create: bool = False) -> Iterator[None]:
@@ -259,7 +296,9 @@ class Registry:
                 (self.path / "c").mkdir(parents=True, exist_ok=True)
             descriptor = os.open(self.path / ".lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
-            raise RegistryError(f"{self.path}: the registry cannot be changed ({error.strerror}).") from None
+            raise RegistryError(
+                _("{path}: the registry cannot be changed ({strerror}).").format(path=self.path, strerror=error.strerror)
+            ) from None
         try:
             if fcntl is not None:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -267,6 +306,8 @@ class Registry:
             pending.finish(self.path)
             yield
         except OSError as error:
-            raise RegistryError(f"{error.filename or self.path}: cannot be written ({error.strerror}).") from None
+            raise RegistryError(
+                _("{path}: cannot be written ({strerror}).").format(path=error.filename or self.path, strerror=error.strerror)
+            ) from None
         finally:
             os.close(descriptor)

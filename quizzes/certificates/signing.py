@@ -9,6 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from quizzes.certificates import base58, did_key, ed25519
 from quizzes.certificates.strict_json import canonical
+from quizzes.say import _
 
 PROOF_TYPE = "DataIntegrityProof"
 CRYPTOSUITE = "eddsa-jcs-2022"
@@ -37,7 +38,7 @@ def sign(document: dict[str, Any], private: Ed25519PrivateKey, created: str) -> 
     Raises ProofError when the document already carries a proof, MalformedJsonError when it has no canonical form.
     """
     if "proof" in document:
-        raise ProofError("the document already carries a proof")
+        raise ProofError(_("the document already carries a proof"))
     options: dict[str, Any] = {
         "type": PROOF_TYPE,
         "cryptosuite": CRYPTOSUITE,
@@ -59,14 +60,14 @@ def verify(secured: dict[str, Any]) -> str:
     """
     proof = secured.get("proof")
     if not isinstance(proof, dict):
-        raise ProofError("it does not carry exactly one proof")
+        raise ProofError(_("it does not carry exactly one proof"))
     if not _REQUIRED <= proof.keys() <= _REQUIRED | _OPTIONAL:
-        raise ProofError("the proof lacks a part or has one that does not belong there")
+        raise ProofError(_("the proof lacks a part or has one that does not belong there"))
     for key, expected in (("type", PROOF_TYPE), ("cryptosuite", CRYPTOSUITE), ("proofPurpose", PURPOSE)):
         if proof[key] != expected:
-            raise ProofError(f"the proof's {key} is not {expected}")
+            raise ProofError(_("the proof's {key} is not {expected}").format(key=key, expected=expected))
     if not all(isinstance(proof[key], str) for key in _REQUIRED):
-        raise ProofError("a part of the proof is not text")
+        raise ProofError(_("a part of the proof is not text"))
     options = {key: value for key, value in proof.items() if key != "proofValue"}
     document = {key: value for key, value in secured.items() if key != "proof"}
     if "@context" in options:
@@ -74,7 +75,7 @@ def verify(secured: dict[str, Any]) -> str:
     try:
         did = did_key.did_of_method(proof["verificationMethod"])
         if not proof["proofValue"].startswith("z"):
-            raise ValueError("the signature is not written in base 58")
+            raise ValueError(_("the signature is not written in base 58"))
         signature = base58.decode(proof["proofValue"][1:])
         ed25519.verify(did_key.key_of(did), signature, hash_data(document, options))
     except ValueError as error:
@@ -86,5 +87,5 @@ def _proof_context(of_document: Any, of_proof: Any) -> Any:
     listed = of_document if isinstance(of_document, list) else [of_document]
     signed = of_proof if isinstance(of_proof, list) else [of_proof]
     if listed[: len(signed)] != signed:
-        raise ProofError("the contexts of the document do not begin with those of the proof")
+        raise ProofError(_("the contexts of the document do not begin with those of the proof"))
     return of_proof

@@ -218,7 +218,9 @@ def _check_ours(folder: Path, ring: Keyring) -> None:
     except FileNotFoundError:
         url = None
     except strict_json.MalformedJsonError as error:
-        raise SiteError(f"{folder / 'issuer.json'}: {error}. Remove it, or choose an empty folder.") from None
+        raise SiteError(
+            _("{folder}: {error}. Remove it, or choose an empty folder.").format(folder=folder / "issuer.json", error=error)
+        ) from None
     if url is None:
         raise SiteError(_("{folder}: other files lie in it, and no site. Choose an empty folder.").format(folder=folder))
     if url != ring.url:

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from quizzes.certificates.parts import format_time, parse_time
+from quizzes.say import _
 
 ENTRIES = 131_072
 """The fewest entries that the standard allows: among fewer, a look-up would tell who is being checked."""
@@ -39,7 +40,9 @@ def empty() -> bytearray:
 def is_set(bits: bytes | bytearray, index: int) -> bool:
     """Bit `index`; 0 is the most significant bit of byte 0. Raises StatusListError (RANGE_ERROR) behind the end."""
     if not 0 <= index < 8 * len(bits):
-        raise StatusListError("RANGE_ERROR", f"index {index} lies outside the list of {8 * len(bits)} entries")
+        raise StatusListError(
+            "RANGE_ERROR", _("index {index} lies outside the list of {value} entries").format(index=index, value=8 * len(bits))
+        )
     return bool(bits[index // 8] >> (7 - index % 8) & 1)
 
 
@@ -61,13 +64,13 @@ def decode(text: str, *, strict: bool = True) -> bytes:
     `strict=False` also reads what other programs wrote: without the `u`, with padding, in the alphabet with `+` and `/`.
     """
     if not isinstance(text, str):
-        raise StatusListError("MALFORMED_VALUE_ERROR", "the encoded list is not text")
+        raise StatusListError("MALFORMED_VALUE_ERROR", _("the encoded list is not text"))
     if strict:
         if not text.startswith("u"):
-            raise StatusListError("MALFORMED_VALUE_ERROR", "the encoded list does not begin with u, for base64url")
+            raise StatusListError("MALFORMED_VALUE_ERROR", _("the encoded list does not begin with u, for base64url"))
         plain = text[1:]
         if set(plain) & set("+/="):
-            raise StatusListError("MALFORMED_VALUE_ERROR", "the encoded list is not base64url without padding")
+            raise StatusListError("MALFORMED_VALUE_ERROR", _("the encoded list is not base64url without padding"))
     else:
         # GZIP begins with 1f 8b, in base 64 with H4, so a leading u can only be the prefix.
         plain = text.removeprefix("u").rstrip("=").replace("+", "-").replace("/", "_")
@@ -76,13 +79,20 @@ def decode(text: str, *, strict: bool = True) -> bytes:
         unpacker = zlib.decompressobj(wbits=_GZIP_FLAGS)
         bits = unpacker.decompress(packed, LARGEST_BYTES + 1)
     except (binascii.Error, ValueError, zlib.error) as error:
-        raise StatusListError("MALFORMED_VALUE_ERROR", f"the encoded list cannot be unpacked ({error})") from None
+        raise StatusListError(
+            "MALFORMED_VALUE_ERROR", _("the encoded list cannot be unpacked ({error})").format(error=error)
+        ) from None
     if len(bits) > LARGEST_BYTES:
-        raise StatusListError("MALFORMED_VALUE_ERROR", f"the list unpacks to more than {LARGEST_BYTES} bytes")
+        raise StatusListError(
+            "MALFORMED_VALUE_ERROR",
+            _("the list unpacks to more than {largest_bytes} bytes").format(largest_bytes=LARGEST_BYTES),
+        )
     if not unpacker.eof or unpacker.unused_data:
-        raise StatusListError("MALFORMED_VALUE_ERROR", "the packed list is cut off, or something stands behind it")
+        raise StatusListError("MALFORMED_VALUE_ERROR", _("the packed list is cut off, or something stands behind it"))
     if 8 * len(bits) < ENTRIES:
-        message = f"the list has {8 * len(bits)} entries, and none has fewer than {ENTRIES}"
+        message = _("the list has {value} entries, and none has fewer than {entries}").format(
+            value=8 * len(bits), entries=ENTRIES
+        )
         raise StatusListError("STATUS_LIST_LENGTH_ERROR", message)
     return bits
 
@@ -109,12 +119,12 @@ def read(document: dict[str, Any], *, purpose: str = "revocation", strict: bool 
     """The bits of a status list credential, signed or not. Raises StatusListError for another shape or purpose."""
     kinds, subject = document.get("type"), document.get("credentialSubject")
     if not isinstance(kinds, list) or "BitstringStatusListCredential" not in kinds:
-        raise StatusListError("STATUS_VERIFICATION_ERROR", "it is not a status list credential")
+        raise StatusListError("STATUS_VERIFICATION_ERROR", _("it is not a status list credential"))
     if not isinstance(subject, dict) or subject.get("type") != "BitstringStatusList":
-        raise StatusListError("STATUS_VERIFICATION_ERROR", "its subject is not a status list")
+        raise StatusListError("STATUS_VERIFICATION_ERROR", _("its subject is not a status list"))
     purposes = subject.get("statusPurpose")
     if purpose not in (purposes if isinstance(purposes, list) else [purposes]):
-        raise StatusListError("STATUS_VERIFICATION_ERROR", f"its purpose is not {purpose}")
+        raise StatusListError("STATUS_VERIFICATION_ERROR", _("its purpose is not {purpose}").format(purpose=purpose))
     return decode(subject.get("encodedList", ""), strict=strict)
 
 
@@ -123,8 +133,10 @@ def check_time(document: dict[str, Any], now: datetime) -> None:
     try:
         begin, end = parse_time(document["validFrom"]), parse_time(document["validUntil"])
     except (KeyError, TypeError, ValueError):
-        raise StatusListError("STATUS_VERIFICATION_ERROR", "it does not say from when and until when it is good") from None
+        raise StatusListError("STATUS_VERIFICATION_ERROR", _("it does not say from when and until when it is good")) from None
     if now > end:
-        raise StatusListError("STATUS_VERIFICATION_ERROR", f"it was good until {document['validUntil']}")
+        raise StatusListError(
+            "STATUS_VERIFICATION_ERROR", _("it was good until {validUntil}").format(validUntil=document["validUntil"])
+        )
     if now + timedelta(minutes=5) < begin:
-        raise StatusListError("STATUS_VERIFICATION_ERROR", f"it is dated {document['validFrom']}")
+        raise StatusListError("STATUS_VERIFICATION_ERROR", _("it is dated {validFrom}").format(validFrom=document["validFrom"]))

@@ -14,6 +14,8 @@ from typing import Any
 
 import rfc8785
 
+from quizzes.say import _
+
 DEEPEST = 32
 
 
@@ -30,7 +32,7 @@ def loads(data: bytes, number: Callable[[str], Any] = float) -> Any:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise MalformedJsonError(f"it is not UTF-8 text: byte {error.start + 1} does not fit") from None
+        raise MalformedJsonError(_("it is not UTF-8 text: byte {start} does not fit").format(start=error.start + 1)) from None
     _check_depth(text)
 
     def finite(literal: str) -> Any:
@@ -40,7 +42,7 @@ def loads(data: bytes, number: Callable[[str], Any] = float) -> Any:
         except ArithmeticError:
             whole = False
         if not whole:
-            raise MalformedJsonError(f"the number {literal[:40]} is too large")
+            raise MalformedJsonError(_("the number {literal} is too large").format(literal=literal[:40]))
         return value
 
     try:
@@ -48,9 +50,13 @@ def loads(data: bytes, number: Callable[[str], Any] = float) -> Any:
     except MalformedJsonError:
         raise
     except json.JSONDecodeError as error:
-        raise MalformedJsonError(f"it is not JSON: {error.msg} at line {error.lineno}, column {error.colno}") from None
+        raise MalformedJsonError(
+            _("it is not JSON: {msg} at line {lineno}, column {colno}").format(
+                msg=error.msg, lineno=error.lineno, colno=error.colno
+            )
+        ) from None
     except ValueError as error:  # an integer of thousands of digits
-        raise MalformedJsonError(f"it holds a number that cannot be read ({error})") from None
+        raise MalformedJsonError(_("it holds a number that cannot be read ({error})").format(error=error)) from None
 
 
 def canonical(value: Any) -> bytes:
@@ -61,20 +67,20 @@ def canonical(value: Any) -> bytes:
     try:
         return rfc8785.dumps(value)
     except ValueError as error:  # rfc8785's own errors and, from sorting keys, UnicodeEncodeError
-        raise MalformedJsonError(f"it has no canonical form ({error})") from None
+        raise MalformedJsonError(_("it has no canonical form ({error})").format(error=error)) from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for key, value in pairs:
         if key in result:
-            raise MalformedJsonError(f"the key {key[:40]!a} stands twice in one object")
+            raise MalformedJsonError(_("the key {key!a} stands twice in one object").format(key=key[:40]))
         result[key] = value
     return result
 
 
 def _no_constant(literal: str) -> Any:
-    raise MalformedJsonError(f"{literal} is not a JSON number")
+    raise MalformedJsonError(_("{literal} is not a JSON number").format(literal=literal))
 
 
 def _check_depth(text: str) -> None:
@@ -93,6 +99,6 @@ def _check_depth(text: str) -> None:
         elif symbol in "[{":
             depth += 1
             if depth > DEEPEST:
-                raise MalformedJsonError(f"its values are nested deeper than {DEEPEST} levels")
+                raise MalformedJsonError(_("its values are nested deeper than {deepest} levels").format(deepest=DEEPEST))
         elif symbol in "]}":
             depth -= 1

@@ -14,6 +14,8 @@ from collections.abc import Callable
 from importlib import resources
 from typing import Any
 
+from quizzes.say import _
+
 _HIDDEN = re.compile(
     "[\x00-\x1f\x7f-\x9f"  # controls
     "\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff"  # line separators, direction overrides, byte order mark
@@ -33,7 +35,9 @@ def check(text: str) -> str:
     """`text` itself. Raises ValueError for controls, direction overrides and non-characters: they hide what is signed."""
     found = _HIDDEN.search(text)
     if found:
-        raise ValueError(f"character {found.start() + 1}, U+{ord(found[0]):04X}, cannot be shown")
+        raise ValueError(
+            _("character {start}, U+{found:04X}, cannot be shown").format(start=found.start() + 1, found=ord(found[0]))
+        )
     return text
 
 

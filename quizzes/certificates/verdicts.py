@@ -9,6 +9,8 @@ import json
 from importlib import resources
 from typing import Any
 
+from quizzes.say import _
+
 DATA: dict[str, Any] = json.loads(resources.files(__package__).joinpath("verdicts.json").read_text("utf-8"))
 ORDER: tuple[str, ...] = tuple(DATA["order"])
 """The verdicts; of those that apply, the first is given."""
@@ -21,7 +23,7 @@ PICTURE: str = DATA["picture"]
 
 def heading(verdict: str) -> str:
     """The verdict as a heading. Raises KeyError for a word that is no verdict."""
-    return DATA["verdicts"][verdict]["heading"]
+    return _(DATA["verdicts"][verdict]["heading"])
 
 
 def exit_status(verdict: str) -> int:
@@ -32,4 +34,4 @@ def exit_status(verdict: str) -> int:
 def sentences(verdict: str) -> str:
     """What the verdict means and what to do. Raises KeyError for a word that is no verdict."""
     entry = DATA["verdicts"][verdict]
-    return f"{entry['meaning']} {entry['advice']}"
+    return f"{_(entry['meaning'])} {_(entry['advice'])}"

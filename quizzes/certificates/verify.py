@@ -12,14 +12,15 @@ from quizzes.certificates.credential import Credential, CredentialError
 from quizzes.certificates.signing import ProofError
 from quizzes.certificates.strict_json import MalformedJsonError
 from quizzes.certificates.verdicts import PICTURE
+from quizzes.say import N_, _
 
 LARGEST_FILE = 256 * 1024
 """Bytes; a certificate has about 2,000 as JSON and about 20,000 as SVG."""
 CLOCK_TOLERANCE = timedelta(minutes=5)
 """How far the clocks of the issuer and of whoever verifies may lie apart."""
 
-_WHOLE = "The certificate is whole: nothing in it was changed since it was signed."
-_ORIGINAL = "Do not rely on it; ask its owner or the issuer for the original file."
+_WHOLE = N_("The certificate is whole: nothing in it was changed since it was signed.")
+_ORIGINAL = N_("Do not rely on it; ask its owner or the issuer for the original file.")
 
 
 @dataclass(frozen=True)
@@ -66,34 +67,43 @@ def verify(data: bytes, *, issuer: str | None = None, now: datetime) -> Verdict:
     except _Refused as refused:
         verdict = refused.verdict
     else:
-        verdict = Verdict(True, "valid", _WHOLE, certificate, issuer is not None)
-    return replace(verdict, notes=(PICTURE,)) if is_png and verdict.certificate is not None else verdict
+        verdict = Verdict(True, "valid", _(_WHOLE), certificate, issuer is not None)
+    return replace(verdict, notes=(_(PICTURE),)) if is_png and verdict.certificate is not None else verdict
 
 
 def _signed(data: bytes) -> tuple[dict, Credential | Certificate]:
     try:
         secured = strict_json.loads(data)
     except MalformedJsonError as error:
-        raise _Refused("malformed", f"This is not a certificate, or it is damaged: {error}. {_ORIGINAL}") from None
+        raise _Refused(
+            "malformed",
+            _("This is not a certificate, or it is damaged: {error}. {advice}").format(error=error, advice=_(_ORIGINAL)),
+        ) from None
     if not isinstance(secured, dict):
-        raise _Refused("malformed", f"This is not a certificate: it is JSON, but not an object. {_ORIGINAL}")
+        raise _Refused(
+            "malformed", _("This is not a certificate: it is JSON, but not an object. {advice}").format(advice=_(_ORIGINAL))
+        )
     if "proof" not in secured:
-        raise _Refused("malformed", f"This is not a certificate: it carries no proof. {_ORIGINAL}")
+        raise _Refused("malformed", _("This is not a certificate: it carries no proof. {advice}").format(advice=_(_ORIGINAL)))
     try:
         did = _suite(secured).verify(secured)
     except ProofError as error:
-        message = f"The certificate was altered after it was signed, or never was one: {error}. {_ORIGINAL}"
+        message = _("The certificate was altered after it was signed, or never was one: {error}. {advice}").format(
+            error=error, advice=_(_ORIGINAL)
+        )
         raise _Refused("altered", message) from None
     try:
         certificate = credential.read(secured)
     except CredentialError as error:
-        message = (
-            f"Something is signed here, but not a certificate that this version of the program knows: {error}. "
-            "If a newer version issued it, update the program; otherwise do not rely on it."
-        )
+        message = _(
+            "Something is signed here, but not a certificate that this version of the program knows: {error}. If a "
+            "newer version issued it, update the program; otherwise do not rely on it."
+        ).format(error=error)
         raise _Refused("malformed", message) from None
     if did != certificate.issuer.id:
-        message = f"The certificate names one issuer and is signed with the key of another. {_ORIGINAL}"
+        message = _("The certificate names one issuer and is signed with the key of another. {advice}").format(
+            advice=_(_ORIGINAL)
+        )
         raise _Refused("altered", message)
     return secured, certificate
 
@@ -107,7 +117,9 @@ def _suite(secured: dict) -> ModuleType:
 
 def _check_size(data: bytes) -> None:
     if len(data) > LARGEST_FILE:
-        message = f"This is not a certificate: none has more than {LARGEST_FILE} bytes. {_ORIGINAL}"
+        message = _("This is not a certificate: none has more than {most} bytes. {advice}").format(
+            most=LARGEST_FILE, advice=_(_ORIGINAL)
+        )
         raise _Refused("malformed", message)
 
 
@@ -115,10 +127,10 @@ def _whole_json(data: bytes) -> Credential | Certificate:
     _check_size(data)
     secured, certificate = _signed(data)
     if data != file_bytes(secured):
-        message = (
-            "The signed content is whole, but the file is not byte for byte as it was issued: spaces, line ends or the way "
-            f"characters are written were changed, perhaps by an editor or in transfer. {_ORIGINAL}"
-        )
+        message = _(
+            "The signed content is whole, but the file is not byte for byte as it was issued: spaces, line ends or "
+            "the way characters are written were changed, perhaps by an editor or in transfer. {advice}"
+        ).format(advice=_(_ORIGINAL))
         raise _Refused("altered", message, certificate)
     return certificate
 
@@ -128,18 +140,23 @@ def _whole_svg(data: bytes) -> Credential | Certificate:
     try:
         edition, inside = badge.embedded(data)
     except badge.BadgeError as error:
-        raise _Refused("malformed", f"This SVG is not a certificate, or it is damaged: {error}. {_ORIGINAL}") from None
+        raise _Refused(
+            "malformed",
+            _("This SVG is not a certificate, or it is damaged: {error}. {advice}").format(error=error, advice=_(_ORIGINAL)),
+        ) from None
     secured, certificate = _signed(inside)
     try:
         drawn = badge.render(secured, edition)
     except badge.BadgeError as error:
-        message = f"The signed content is whole, but the picture cannot be checked: {error}. Update the program and try again."
+        message = _(
+            "The signed content is whole, but the picture cannot be checked: {error}. Update the program and try again."
+        ).format(error=error)
         raise _Refused("malformed", message, certificate) from None
     if data != drawn:
-        message = (
-            "The signed content is whole, but the picture around it is not the one that belongs to it: what it shows may be "
-            f"false. {_ORIGINAL}"
-        )
+        message = _(
+            "The signed content is whole, but the picture around it is not the one that belongs to it: what it shows "
+            "may be false. {advice}"
+        ).format(advice=_(_ORIGINAL))
         raise _Refused("altered", message, certificate)
     return certificate
 
@@ -148,30 +165,39 @@ def _whole_png(data: bytes) -> Credential | Certificate:
     try:
         inside = png.embedded(data)
     except png.PngError as error:
-        raise _Refused("malformed", f"This PNG is not a certificate, or it is damaged: {error}. {_ORIGINAL}") from None
+        raise _Refused(
+            "malformed",
+            _("This PNG is not a certificate, or it is damaged: {error}. {advice}").format(error=error, advice=_(_ORIGINAL)),
+        ) from None
     secured, certificate = _signed(inside)
     if inside != strict_json.canonical(secured):
-        raise _Refused("altered", f"The credential in the PNG was rewritten after it was signed. {_ORIGINAL}", certificate)
+        raise _Refused(
+            "altered",
+            _("The credential in the PNG was rewritten after it was signed. {advice}").format(advice=_(_ORIGINAL)),
+            certificate,
+        )
     return certificate
 
 
 def _check_issuer(certificate: Credential | Certificate, issuer: str | None) -> None:
     if issuer is not None and certificate.issuer.id != issuer:
-        message = (
-            f"The certificate is whole, but another key signed it: {certificate.issuer.id}, not {issuer}. "
-            "Anybody can make a key; this certificate does not come from the issuer you named."
-        )
+        message = _(
+            "The certificate is whole, but another key signed it: {id}, not {issuer}. Anybody can make a key; this "
+            "certificate does not come from the issuer you named."
+        ).format(id=certificate.issuer.id, issuer=issuer)
         raise _Refused("issuer", message, certificate)
 
 
 def _check_time(certificate: Credential | Certificate, now: datetime) -> None:
     for stamp in (certificate.validFrom, certificate.proof.created):
         if credential.parse_time(stamp) > now + CLOCK_TOLERANCE:
-            message = (
-                f"The certificate is whole, but it is dated {stamp}, and now is {credential.format_time(now)}. "
-                "Look at the clock of this machine; if it is right, ask the issuer."
-            )
+            message = _(
+                "The certificate is whole, but it is dated {stamp}, and now is {now}. Look at the clock of this machine; "
+                "if it is right, ask the issuer."
+            ).format(stamp=stamp, now=credential.format_time(now))
             raise _Refused("too early", message, certificate)
     if certificate.validUntil is not None and credential.parse_time(certificate.validUntil) < now:
-        message = f"The certificate is whole, but it ran out on {certificate.validUntil}. Ask the issuer for a new one."
+        message = _("The certificate is whole, but it ran out on {validUntil}. Ask the issuer for a new one.").format(
+            validUntil=certificate.validUntil
+        )
         raise _Refused("expired", message, certificate)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from quizzes.say import _, _n
+
 
 def difference(got: Any, expected: Any, relative: float = 0.0, absolute: float = 0.0) -> str | None:
     """None where `got` is `expected`, else one line that says what differs and never what was expected.
@@ -13,31 +15,41 @@ def difference(got: Any, expected: Any, relative: float = 0.0, absolute: float =
     whichever is more; NaN is never right. Lists are compared item by item, in order, dicts by their keys.
     """
     # A loop, not recursion: a learner's list may be nested as deep as the parser allows.
-    pairs = [("the result", got, expected)]
+    pairs = [(_("the result"), got, expected)]
     while pairs:
         place, one, other = pairs.pop()
         if type(one) is not type(other):
-            return f"{place} is {_named(one)}; {_named(other)} was expected"
+            said = _("{place} is {found}; {wanted} was expected")
+            return said.format(place=place, found=_named(one), wanted=_named(other))
         if isinstance(other, float):
             if math.isnan(one):
-                return f"{place} is not a number (NaN)"
+                return _("{place} is not a number (NaN)").format(place=place)
             if not math.isclose(one, other, rel_tol=relative, abs_tol=absolute):
-                return f"{place} is a wrong number"
+                return _("{place} is a wrong number").format(place=place)
         elif isinstance(other, list):
             if len(one) != len(other):
-                return f"{place} has {len(one)} items; {len(other)} were expected"
-            pairs += [(f"item {i} of {place}", *both) for i, both in reversed(list(enumerate(zip(one, other, strict=True))))]
+                said = _n(
+                    "{place} has {count} item; {wanted} were expected",
+                    "{place} has {count} items; {wanted} were expected",
+                    len(one),
+                )
+                return said.format(place=place, count=len(one), wanted=len(other))
+            item = _("item {number} of {place}")
+            numbered = reversed(list(enumerate(zip(one, other, strict=True))))
+            pairs += [(item.format(number=i, place=place), *both) for i, both in numbered]
         elif isinstance(other, dict):
             if one.keys() != other.keys():
-                return f"{place} has other keys"
-            pairs += [(f"{key!r} of {place}", one[key], other[key]) for key in other]
+                return _("{place} has other keys").format(place=place)
+            pairs += [(_("{key!r} of {place}").format(key=key, place=place), one[key], other[key]) for key in other]
         elif one != other:
-            return f"{place} is {'a wrong number' if isinstance(other, int) else 'wrong'}"
+            said = _("{place} is a wrong number") if isinstance(other, int) else _("{place} is wrong")
+            return said.format(place=place)
     return None
 
 
 def _named(value: Any) -> str:
     if value is None:
         return "None"
-    names = {bool: "a bool", int: "an int", float: "a float", str: "a string", list: "a list", dict: "a dict"}
-    return names.get(type(value), "something else")
+    numbers = {bool: _("a bool"), int: _("an int"), float: _("a float")}
+    names = {**numbers, str: _("a string"), list: _("a list"), dict: _("a dict")}
+    return names.get(type(value), _("something else"))

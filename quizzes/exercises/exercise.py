@@ -8,7 +8,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
+
+from quizzes.exercises.rules import RULES
+from quizzes.say import _
 
 BANK = Path(__file__).parent / "bank"
 KEYS = Path(__file__).parents[1] / "keys" / "exercises"
@@ -22,12 +25,29 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+class Trap(_Strict):
+    """What a function returns that was written with a known idea in mind: `misconception`, an id of the list that quizzes use,
+    or `idea` in the learner's words."""
+
+    returns: Any
+    misconception: str = ""
+    idea: str = ""
+
+    @model_validator(mode="after")
+    def _has_one(self) -> Trap:
+        if bool(self.misconception) == bool(self.idea):
+            raise ValueError("a trap has a misconception or an idea")
+        return self
+
+
 class Case(_Strict):
-    """Arguments and what the function returns for them, as JSON has values; `hint` is shown where it was not so."""
+    """Arguments and what the function returns for them, as JSON has values; `hint` is shown where it was not so, with the idea
+    behind it where one of `traps` was returned."""
 
     arguments: list[Any]
     expected: Any
     hint: str
+    traps: list[Trap] = []
 
     @field_validator("arguments", "expected")
     @classmethod
@@ -36,11 +56,11 @@ class Case(_Strict):
         while waiting:
             item = waiting.pop()
             if isinstance(item, str) and re.fullmatch(r"[-+]?[\d.]+e[-+]?\d+", item, re.IGNORECASE):
-                raise ValueError(f"{item!r} is text to YAML; write it as 1.0e-3")
+                raise ValueError(_("{value!r} is text to YAML; write it as 1.0e-3").format(value=item))
             if isinstance(item, float) and not math.isfinite(item):
-                raise ValueError("a number must be finite")
+                raise ValueError(_("a number must be finite"))
             if not (item is None or isinstance(item, (bool, int, float, str, list, dict))):
-                raise ValueError(f"{type(item).__name__} is no JSON value")
+                raise ValueError(_("{type} is no JSON value").format(type=type(item).__name__))
             waiting += item if isinstance(item, list) else item.values() if isinstance(item, dict) else ()
         return value
 
@@ -51,7 +71,10 @@ class Hidden(_Strict):
 
 
 class Exercise(_Strict):
-    """`signature` is the line that starts the function, `contract` what it promises; `relative` and `absolute` bound floats."""
+    """`signature` is the line that starts the function, `contract` what it promises; `relative` and `absolute` bound floats.
+
+    Where many results are right, `rule` names one of `quizzes.exercises.rules.RULES` that decides, and `expected` is one.
+    """
 
     id: str
     lesson: str
@@ -62,6 +85,7 @@ class Exercise(_Strict):
     points: float
     relative: float = 0.0
     absolute: float = 0.0
+    rule: str = ""
     cases: list[Case]
     hidden: list[Case] = []
 
@@ -69,21 +93,28 @@ class Exercise(_Strict):
     @classmethod
     def _is_a_name(cls, value: str) -> str:
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,60}", value):
-            raise ValueError("an id is small letters, digits and hyphens")
+            raise ValueError(_("an id is small letters, digits and hyphens"))
         return value
 
     @field_validator("points", "relative", "absolute")
     @classmethod
     def _is_finite(cls, value: float) -> float:
         if not (math.isfinite(value) and value >= 0):
-            raise ValueError("must be a finite number, not below 0")
+            raise ValueError(_("must be a finite number, not below 0"))
+        return value
+
+    @field_validator("rule")
+    @classmethod
+    def _is_known(cls, value: str) -> str:
+        if value and value not in RULES:
+            raise ValueError(f"there is no rule {value!r}; there are {', '.join(sorted(RULES))}")
         return value
 
     @field_validator("cases")
     @classmethod
     def _is_there(cls, value: list[Case]) -> list[Case]:
         if not value:
-            raise ValueError("at least one open case is needed")
+            raise ValueError(_("at least one open case is needed"))
         return value
 
     @property
@@ -100,10 +131,10 @@ def exercises(bank: Path = BANK) -> list[Exercise]:
     found = [_read(path, Exercise) for path in sorted(bank.glob("*.yaml"))]
     names = [one.id for one in found] + [one.function for one in found]
     if len(set(names)) != len(names):
-        raise ExerciseError(f"two exercises in {bank} have the same id or function")
+        raise ExerciseError(_("two exercises in {path} have the same id or function").format(path=bank))
     for one in found:
         if one.hidden:
-            raise ExerciseError(f"{one.id}: hidden cases belong in the keys, not in {bank}")
+            raise ExerciseError(_("{name}: hidden cases belong in the keys, not in {path}").format(name=one.id, path=bank))
     return found
 
 
@@ -113,10 +144,12 @@ def with_keys(bank: Path = BANK, keys: Path = KEYS) -> list[Exercise]:
     for one in exercises(bank):
         path = keys / f"{one.id}.yaml"
         if not path.is_file():
-            raise ExerciseError(f"{path} is missing: the hidden cases stay with the instructor's checkout")
+            said = _("{path} is missing: the hidden cases stay with the instructor's checkout")
+            raise ExerciseError(said.format(path=path))
         hidden = _read(path, Hidden)
         if hidden.id != one.id:
-            raise ExerciseError(f"{path.name}: id: {hidden.id!r} was found, {one.id!r} was expected")
+            said = _("{file}: id: {found!r} was found, {wanted!r} was expected")
+            raise ExerciseError(said.format(file=path.name, found=hidden.id, wanted=one.id))
         whole.append(one.model_copy(update={"hidden": hidden.cases}))
     return whole
 
@@ -125,7 +158,7 @@ def _read(path: Path, kind: type[_Kind]) -> _Kind:
     try:
         return kind.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ExerciseError(f"{path.name} cannot be read: {error}") from None
+        raise ExerciseError(_("{file} cannot be read: {error}").format(file=path.name, error=error)) from None
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"])

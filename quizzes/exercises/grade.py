@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from quizzes.exercises.compare import difference
-from quizzes.exercises.exercise import KEYS, Exercise, with_keys
+from quizzes.exercises.exercise import KEYS, Case, Exercise, with_keys
+from quizzes.exercises.ideas import idea_behind
+from quizzes.exercises.rules import RULES
 from quizzes.exercises.sandbox import LEVELS, LIMITS, Level, Limits, Outcome, Reply, isolation, run
 from quizzes.exercises.submission import SubmissionError, is_student, read, sources
 from quizzes.printable import clean
+from quizzes.say import _, _n, spoken, words
 
 ASSIGNMENT = "exercises"
 
@@ -32,6 +35,8 @@ class Mark:
     passed: int
     cases: int
     notes: list[str] = field(default_factory=list)
+    judged: bool = True
+    """False where this machine could not run it: its 0 says nothing, and an earlier score in the gradebook stands."""
 
 
 @dataclass
@@ -58,8 +63,11 @@ def judge(exercise: Exercise, source: str, level: Level, limits: Limits = LIMITS
     """Run one exercise's text behind walls and compare here. Raises ExercisesError where the walls cannot be built."""
     cases = exercise.all_cases
     outcome = run(source, exercise.function, [case.arguments for case in cases], level, limits, private)
-    if outcome.ended.startswith("the isolation could not be set up"):
-        raise ExercisesError(f"{outcome.ended}. Nothing was graded.")
+    if outcome.kind == "isolation":
+        raise ExercisesError(_("{why}. Nothing was graded.").format(why=outcome.ended))
+    if outcome.kind == "machine":
+        told = _("not judged: {why}. Grade again; until then an earlier score in the gradebook stands")
+        return Mark(exercise.id, 0.0, exercise.points, 0, len(cases), [clean(told.format(why=outcome.ended))], judged=False)
     return mark(exercise, outcome)
 
 
@@ -71,27 +79,33 @@ def mark(exercise: Exercise, outcome: Outcome) -> Mark:
     cases = exercise.all_cases
     passed, notes, failed = 0, [], set()
     for number, (case, reply) in enumerate(zip(cases, outcome.replies, strict=False), start=1):
-        why = _why(exercise, case.expected, reply)
+        why = _why(exercise, case, reply)
         if why is None:
             passed += 1
         elif number <= len(exercise.cases):
-            notes.append(clean(f"case {number}: {why}. {case.hint}"))
-        elif case.hint not in failed:
-            notes.append(f"a hidden case: {case.hint}")
-            failed.add(case.hint)
+            hint = words(f"lesson_{exercise.lesson}", case.hint) + idea_behind(exercise, case, reply)
+            notes.append(clean(_("case {number}: {why}. {hint}").format(number=number, why=why, hint=hint)))
+        else:
+            hint = words("keys", case.hint) + idea_behind(exercise, case, reply)
+            if hint not in failed:
+                notes.append(_("a hidden case: {hint}").format(hint=hint))
+                failed.add(hint)
     if outcome.ended:
         at = len(outcome.replies) + 1
-        told = at <= len(exercise.cases) or outcome.ended.startswith(("stopped after", "a result is larger"))
-        notes.append(clean(f"case {at}: {outcome.ended}" if told else "a hidden case: the process ended there"))
+        told = at <= len(exercise.cases) or outcome.kind in {"time", "size"}
+        ended = _("case {number}: {why}").format(number=at, why=outcome.ended)
+        notes.append(clean(ended if told else _("a hidden case: the process ended there")))
     share = Fraction(passed, len(cases))
     score = float(Fraction(exercise.points) * share)
     return Mark(exercise.id, min(max(score, 0.0), exercise.points), exercise.points, passed, len(cases), notes)
 
 
-def _why(exercise: Exercise, expected: Any, reply: Reply) -> str | None:
+def _why(exercise: Exercise, case: Case, reply: Reply) -> str | None:
     if reply.error is not None:
         return reply.error
-    return difference(reply.value, expected, exercise.relative, exercise.absolute)
+    if exercise.rule:
+        return RULES[exercise.rule](case.arguments, reply.value)
+    return difference(reply.value, case.expected, exercise.relative, exercise.absolute)
 
 
 def grade_class(course: Path, accept_none: bool = False, limits: Limits = LIMITS, keys: Path = KEYS) -> Report:
@@ -102,13 +116,14 @@ def grade_class(course: Path, accept_none: bool = False, limits: Limits = LIMITS
     whole = with_keys(keys=keys)
     submitted = course / "submitted"
     if not submitted.is_dir():
-        raise ExercisesError(f"nobody has submitted: there is no {submitted}/<student>/{ASSIGNMENT}/")
+        said = _("nobody has submitted: there is no {path}")
+        raise ExercisesError(said.format(path=f"{submitted}/<student>/{ASSIGNMENT}/"))
     level = isolation(accept_none)
     private = (course, keys)
     results = [
         _grade(course, path.name, whole, level, limits, private) for path in sorted(submitted.iterdir()) if path.is_dir()
     ]
-    return Report(LEVELS[level], results)
+    return Report(_(LEVELS[level]), results)
 
 
 def _grade(
@@ -116,7 +131,7 @@ def _grade(
 ) -> Result:
     most = sum(exercise.points for exercise in whole)
     if not is_student(student):
-        said = "a student's id has letters, digits and _.@+- only; the folder was not read"
+        said = _("a student's id has letters, digits and _.@+- only; the folder was not read")
         return Result(clean(ascii(student)[1:-1]), 0.0, most, [said])
     try:
         texts, notes = sources(read(course, student, ASSIGNMENT), whole)
@@ -133,12 +148,15 @@ def _grade(
 
 def feedback(result: Result) -> str:
     """A page for one student. Everything is escaped, and the page may run nothing."""
-    rows = [f"<h1>{html.escape(result.student)}: {result.score:g} of {result.max_score:g}</h1>"]
+    of = _("{name}: {score:g} of {most:g}")
+    rows = [f"<h1>{html.escape(of.format(name=result.student, score=result.score, most=result.max_score))}</h1>"]
     rows += [f"<p>{html.escape(note)}</p>" for note in result.notes]
     for one in result.exercises:
-        rows.append(f"<h2>{html.escape(one.exercise)}: {one.score:g} of {one.max_score:g}</h2>")
-        rows.append(f"<p>{one.passed} of {one.cases} cases</p><ul>")
+        rows.append(f"<h2>{html.escape(of.format(name=one.exercise, score=one.score, most=one.max_score))}</h2>")
+        cases = _n("{passed} of {cases} case", "{passed} of {cases} cases", one.cases)
+        rows.append(f"<p>{html.escape(cases.format(passed=one.passed, cases=one.cases))}</p><ul>")
         rows += [f"<li>{html.escape(note)}</li>" for note in one.notes]
         rows.append("</ul>")
     policy = '<meta http-equiv="Content-Security-Policy" content="default-src \'none\'">'
-    return f'<!doctype html><html lang="en"><meta charset="utf-8">{policy}<title>Feedback</title>{"".join(rows)}</html>\n'
+    head = f'<!doctype html><html lang="{html.escape(spoken())}"><meta charset="utf-8">{policy}'
+    return f"{head}<title>{html.escape(_('Feedback'))}</title>{''.join(rows)}</html>\n"

@@ -8,6 +8,7 @@ by the wall clock, and everything that it started ends with it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import secrets
@@ -24,13 +25,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+from quizzes.say import N_, _
+
 JAIL = Path(__file__).with_name("jail.py")
 MEGABYTE = 1 << 20
+_SHORT = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # what a machine lacks for a moment
 Level = Literal["namespaces", "user", "none"]
 LEVELS: dict[str, str] = {
-    "namespaces": "namespaces of its own (user, processes, network, mounts, IPC), no capabilities, filtered system calls",
-    "user": "another user and filtered system calls; files that every user may read could be read",
-    "none": "NO ISOLATION: same user, same files; only limits and filtered system calls",
+    "namespaces": N_("namespaces of its own (user, processes, network, mounts, IPC), no capabilities, filtered system calls"),
+    "user": N_("another user and filtered system calls; files that every user may read could be read"),
+    "none": N_("NO ISOLATION: same user, same files; only limits and filtered system calls"),
 }
 
 
@@ -76,6 +80,9 @@ class Outcome:
     output: bytes = b""
     printed: int = 0
     """Bytes printed in all, kept or not."""
+    kind: str = ""
+    """Why it ended, for code to read: "time", "size", "isolation", "machine" (it had no process or
+    memory to give, which says nothing of the learner's code), or "" for all else. `ended` is for people."""
 
 
 def isolation(accept_none: bool = False) -> Level:
@@ -83,7 +90,7 @@ def isolation(accept_none: bool = False) -> Level:
     tried = []
     for level in ("namespaces", "user") if sys.platform == "linux" else ():
         if level == "user" and os.getuid() != 0:
-            tried.append("user: only root can start a process as another user")
+            tried.append(_("user: only root can start a process as another user"))
             continue
         refused = _probe(level)
         if not refused:
@@ -91,11 +98,12 @@ def isolation(accept_none: bool = False) -> Level:
         tried.append(f"{level}: {refused}")
     if accept_none and os.name == "posix":
         return "none"
-    why = "; ".join(tried) or f"{sys.platform} has none of those that are known"
-    raise NoIsolation(
-        f"No isolation for code exercises on this system ({why}). Grade on a Linux system that allows user namespaces, or as "
+    why = "; ".join(tried) or _("{system} has none of those that are known").format(system=sys.platform)
+    said = _(
+        "No isolation for code exercises on this system ({why}). Grade on a Linux system that allows user namespaces, or as "
         "root; or, where nothing of worth is on this machine, say --i-accept-no-isolation"
     )
+    raise NoIsolation(said.format(why=why))
 
 
 @cache
@@ -120,7 +128,10 @@ def run(
     refused (`ended` says so) where every user may read one.
     """
     outcome = Outcome(level)
-    root = tempfile.mkdtemp(prefix="exercise-")
+    try:
+        root = tempfile.mkdtemp(prefix="exercise-")
+    except OSError as error:
+        return _not_started(outcome, error)
     config = {
         "level": level,
         "root": root,
@@ -130,11 +141,10 @@ def run(
     }
     try:
         os.chmod(root, 0o755)
-        command = [sys.executable, "-I", "-S", "-B", str(JAIL), json.dumps(config)]
-        pipe = subprocess.PIPE
-        child = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=pipe, env={}, close_fds=True, start_new_session=True, cwd="/"
-        )
+        try:
+            child = _started([sys.executable, "-I", "-S", "-B", str(JAIL), json.dumps(config)])
+        except OSError as error:
+            return _not_started(outcome, error)
         try:
             _Talk(child, outcome, limits).all(source, function, cases)
         finally:
@@ -144,8 +154,31 @@ def run(
     return outcome
 
 
+def _started(command: list[str]) -> subprocess.Popen[bytes]:
+    """Raises OSError where the system gives no process, also after waiting for others to end."""
+    pipe = subprocess.PIPE
+    waits = [0.2, 0.8]
+    while True:
+        try:
+            return subprocess.Popen(
+                command, stdin=pipe, stdout=pipe, stderr=pipe, env={}, close_fds=True, start_new_session=True, cwd="/"
+            )
+        except OSError as error:
+            if not waits or error.errno not in _SHORT:
+                raise
+            time.sleep(waits.pop(0))
+
+
+def _not_started(outcome: Outcome, error: OSError) -> Outcome:
+    outcome.kind = "machine"
+    outcome.ended = _("no process could be started on this machine ({why})").format(why=error.strerror or error)
+    return outcome
+
+
 class _Stop(Exception):
-    pass
+    def __init__(self, said: str, kind: str = "") -> None:
+        super().__init__(said)
+        self.kind = kind
 
 
 class _Talk:
@@ -167,12 +200,15 @@ class _Talk:
         try:
             started = self.ask({"source": source, "function": function})
             if started.error is not None:
-                self.outcome.ended = started.error
+                # The worker has the standard library only, and so no catalogue.
+                missing = started.error == f"there is no function {function}"
+                said = _("there is no function {name}").format(name=function)
+                self.outcome.ended = said if missing else started.error
                 return
             for arguments in cases:
                 self.outcome.replies.append(self.ask({"arguments": arguments}))
         except _Stop as stop:
-            self.outcome.ended = str(stop)
+            self.outcome.ended, self.outcome.kind = str(stop), stop.kind
         finally:
             self.selector.close()
 
@@ -184,9 +220,9 @@ class _Talk:
         try:
             said = json.loads(line)
         except (ValueError, RecursionError):
-            raise _Stop("what came back is not JSON of a size that can be read") from None
+            raise _Stop(_("what came back is not JSON of a size that can be read")) from None
         if not isinstance(said, dict) or said.get("token") != token or not said.keys() <= {"token", "value", "error"}:
-            raise _Stop("something other than results was written where results go")
+            raise _Stop(_("something other than results was written where results go"))
         if "error" in said:
             return Reply(error=str(said["error"])[:500])
         return Reply(said.get("value"))
@@ -200,11 +236,11 @@ class _Talk:
                     if key.fileobj is stdin:
                         data = data[os.write(key.fd, data[:65536]) :]
                     elif key.fileobj is self.child.stdout and self._take(key.fd) and not self.waiting:
-                        raise _Stop(self._died())
+                        raise self._died()
                     elif key.fileobj is self.child.stderr:
                         self._print(key)
         except BrokenPipeError:
-            raise _Stop(self._died()) from None
+            raise self._died() from None
         finally:
             self.selector.unregister(stdin)  # type: ignore[arg-type]
 
@@ -214,14 +250,15 @@ class _Talk:
                 if key.fileobj is self.child.stderr:
                     self._print(key)
                 elif self._take(key.fd):
-                    raise _Stop(self._died())
+                    raise self._died()
         line, self.waiting = self.waiting.split(b"\n", 1)
         return line
 
     def _ready(self) -> list[selectors.SelectorKey]:
         left = self.until - time.monotonic()
         if left <= 0:
-            raise _Stop(f"stopped after {self.limits.wall:g} s, which is the time for one exercise")
+            said = _("stopped after {seconds:g} s, which is the time for one exercise")
+            raise _Stop(said.format(seconds=self.limits.wall), "time")
         return [key for key, _ in self.selector.select(left)]
 
     def _take(self, descriptor: int) -> bool:
@@ -229,7 +266,7 @@ class _Talk:
         data = os.read(descriptor, 65536)
         self.waiting += data
         if len(self.waiting) > self.limits.line:
-            raise _Stop(f"a result is larger than {self.limits.line} bytes")
+            raise _Stop(_("a result is larger than {most} bytes").format(most=self.limits.line), "size")
         return not data
 
     def _print(self, key: selectors.SelectorKey) -> None:
@@ -239,17 +276,22 @@ class _Talk:
         self.outcome.printed += len(data)
         self.outcome.output += data[: self.limits.output - len(self.outcome.output)]
 
-    def _died(self) -> str:
+    def _died(self) -> _Stop:
         try:
             status = self.child.wait(timeout=max(0.1, min(2.0, self.until - time.monotonic())))
         except subprocess.TimeoutExpired:
-            return "the function closed the way for results"
+            return _Stop(_("the function closed the way for results"))
         rest = os.read(self.child.stderr.fileno(), 4096) if self.outcome.printed < MEGABYTE else b""  # type: ignore[union-attr]
         if status == 97:
             said = (self.outcome.output + rest).decode(errors="replace").strip().removeprefix("jail: ")
-            return f"the isolation could not be set up: {said}"
-        names = {128 + signal.SIGXCPU: "it used all its CPU time", 128 + signal.SIGKILL: "it was killed (CPU time or memory)"}
-        return f"the process ended in the middle: {names.get(status, f'exit status {status}')}"
+            kind = "machine" if any(os.strerror(number) in said for number in _SHORT) else "isolation"
+            return _Stop(_("the isolation could not be set up: {why}").format(why=said), kind)
+        names = {
+            128 + signal.SIGXCPU: _("it used all its CPU time"),
+            128 + signal.SIGKILL: _("it was killed (CPU time or memory)"),
+        }
+        why = names.get(status, _("exit status {status}").format(status=status))
+        return _Stop(_("the process ended in the middle: {why}").format(why=why))
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

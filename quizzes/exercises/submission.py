@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from quizzes.exercises.exercise import Exercise
+from quizzes.say import _, _n
 
 LARGEST = 20_000_000  # bytes of a notebook
 LARGEST_CELL = 100_000  # characters; the exercises need a few hundred
@@ -49,25 +50,27 @@ def read(course: Path, student: str, assignment: str) -> Any:
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
-            raise SubmissionError(f"{parts[-1]} is no ordinary file")
+            raise SubmissionError(_("{file} is no ordinary file").format(file=parts[-1]))
         if status.st_size > LARGEST:
-            raise SubmissionError(f"{parts[-1]} has {status.st_size} bytes; {LARGEST} are the most that are read")
+            said = _("{file} has {count} bytes; {most} are the most that are read")
+            raise SubmissionError(said.format(file=parts[-1], count=status.st_size, most=LARGEST))
         data = file.read(LARGEST + 1)
     try:
         return json.loads(data.decode("utf-8-sig"))
     except (ValueError, RecursionError) as error:
-        said = "nested too deep" if isinstance(error, RecursionError) else str(error)[:100]
-        raise SubmissionError(f"{parts[-1]} is not a notebook: {said}") from None
+        why = _("nested too deep") if isinstance(error, RecursionError) else str(error)[:100]
+        raise SubmissionError(_("{file} is not a notebook: {why}").format(file=parts[-1], why=why)) from None
 
 
 def _open(name: str, flags: int, folder: int) -> int:
     try:
         return os.open(name, flags | os.O_NOFOLLOW, dir_fd=folder)
     except FileNotFoundError:
-        raise SubmissionError(f"{name} is missing in the submission") from None
+        raise SubmissionError(_("{file} is missing in the submission").format(file=name)) from None
     except OSError as error:
-        why = "a link was handed in, which is not followed" if os.path.islink(f"/proc/self/fd/{folder}/{name}") else ""
-        raise SubmissionError(f"{name} cannot be read: {why or error.strerror}") from None
+        why = _("a link was handed in, which is not followed") if os.path.islink(f"/proc/self/fd/{folder}/{name}") else ""
+        said = _("{file} cannot be read: {error}")
+        raise SubmissionError(said.format(file=name, error=why or error.strerror)) from None
 
 
 def sources(notebook: Any, exercises: Sequence[Exercise]) -> tuple[dict[str, str], list[str]]:
@@ -78,22 +81,33 @@ def sources(notebook: Any, exercises: Sequence[Exercise]) -> tuple[dict[str, str
     """
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
     if not isinstance(cells, list):
-        return {}, ["the file has no list of cells: it is not a notebook"]
+        return {}, [_("the file has no list of cells: it is not a notebook")]
     texts = [(cell.get("id"), _text(cell)) for cell in cells if isinstance(cell, dict) and cell.get("cell_type") == "code"]
     found: dict[str, str] = {}
     notes: list[str] = []
     for exercise in exercises:
         by_id = [text for name, text in texts if name == f"exercise-{exercise.id}"]
-        marked = [text for _, text in texts if marker(exercise) in text.splitlines()[:3]]
+        marked = [text for name, text in texts if marker(exercise) in text.splitlines()[:3]]
         defines = re.compile(rf"^def\s+{exercise.function}\s*\(", re.MULTILINE)
-        defined = [text for _, text in texts if defines.search(text)]
+        defined = [text for name, text in texts if defines.search(text)]
         if len(marked) > 1:
-            notes.append(f"{exercise.id}: {len(marked)} cells have its marker; the {'original' if by_id else 'first'} counts")
+            first = _n(
+                "{exercise}: {count} cell has its marker; the first counts",
+                "{exercise}: {count} cells have its marker; the first counts",
+                len(marked),
+            )
+            original = _n(
+                "{exercise}: {count} cell has its marker; the original counts",
+                "{exercise}: {count} cells have its marker; the original counts",
+                len(marked),
+            )
+            notes.append((original if by_id else first).format(exercise=exercise.id, count=len(marked)))
         chosen = (by_id[:1] or marked[:1] or defined[-1:] or [""])[0]
         if not chosen.strip():
-            notes.append(f"{exercise.id}: there is no cell for it")
+            notes.append(_("{exercise}: there is no cell for it").format(exercise=exercise.id))
         elif len(chosen) > LARGEST_CELL:
-            notes.append(f"{exercise.id}: its cell has {len(chosen)} characters; {LARGEST_CELL} are the most")
+            said = _("{exercise}: its cell has {count} characters; {most} are the most")
+            notes.append(said.format(exercise=exercise.id, count=len(chosen), most=LARGEST_CELL))
         else:
             found[exercise.id] = chosen
     return found, notes

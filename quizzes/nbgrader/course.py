@@ -3,34 +3,34 @@
 from __future__ import annotations
 
 import math
-import os
-import shutil
-import sys
 import warnings
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps import NbGraderAPI
-from nbgrader.coursedir import CourseDirectory
-from nbgrader.preprocessors import AssignLatePenalties, CheckCellMetadata, LimitOutput, SaveAutoGrades
-from sqlalchemy.exc import SAWarning
-from traitlets.config import Config
+from sqlalchemy.exc import SAWarning, SQLAlchemyError
 
+from quizzes.nbgrader.api import COURSE_ID, api, url_of
+from quizzes.nbgrader.cleaned import Cleaned, Paper, clean_submission
+from quizzes.nbgrader.due import Due, lateness
 from quizzes.nbgrader.edition import handed_out
-from quizzes.nbgrader.folder import Handed, handed_in, notebook_in, timestamp_in
-from quizzes.nbgrader.judge import JudgeAnswers, questions_of
-from quizzes.nbgrader.notebook import assignment_name, build, filled, read_answers, write
-from quizzes.nbgrader.roster import is_safe, read_roster
+from quizzes.nbgrader.entering import enter, set_due, start_submission
+from quizzes.nbgrader.feedback import is_newer, write_feedback
+from quizzes.nbgrader.folder import Handed, handed_in
+from quizzes.nbgrader.judge import questions_of
+from quizzes.nbgrader.judged import Trust
+from quizzes.nbgrader.late import configured
+from quizzes.nbgrader.notebook import assignment_name, build, write
+from quizzes.nbgrader.roster import Listed, is_safe, read_class
 from quizzes.nbgrader.session import LockedError, one_gradebook, only_grader
-from quizzes.nbgrader.times import to_utc
 from quizzes.printable import clean
-from quizzes.question import Bank
+from quizzes.question import Bank, graded, version
 from quizzes.say import _
-
-COURSE_ID = "offload-lab"
-CLEANED = "cleaned"  # what nbgrader grades: fresh notebooks with the learners' answers
 
 
 class CourseError(RuntimeError):
@@ -45,37 +45,40 @@ class Result:
     score: float
     max_score: float
     notes: list[str] = field(default_factory=list)
+    conflicts: dict[str, list[Any]] = field(default_factory=dict)
+    """By question name, answers in conflict, of which none counts by itself."""
+    undecided: tuple[str, ...] = ()
+    """Names of questions in conflict for which no mark was given by hand."""
+    late: float = 0.0
+    """Seconds after the due time of this student; 0 for on time."""
+    penalty: float = 0.0
+    """Points that this costs; `score` is after them."""
 
 
 @dataclass
 class Grades:
     assignment: str
     results: list[Result]
+    due: Due = field(default_factory=Due)
+    notes: list[str] = field(default_factory=list)
+    """On the batch as a whole."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"assignment": self.assignment, "results": [asdict(result) for result in self.results]}
-
-
-def _api(course: Path, db_url: str | None = None) -> NbGraderAPI:
-    # nbgrader calls `alembic` by its bare name; it lies beside the interpreter, also where no environment was activated.
-    scripts = str(Path(sys.executable).parent)
-    if scripts not in os.environ.get("PATH", "").split(os.pathsep):
-        os.environ["PATH"] = os.pathsep.join([scripts, os.environ.get("PATH", "")])
-    config = Config()
-    config.CourseDirectory.root = str(course.resolve())
-    config.CourseDirectory.course_id = COURSE_ID
-    config.CourseDirectory.submitted_directory = CLEANED
-    config.CourseDirectory.db_url = db_url or f"sqlite:///{course.resolve() / 'gradebook.db'}"
-    # Without a root of its own nbgrader would look for an exchange folder of the whole machine.
-    config.Exchange.root = str(course.resolve() / "exchange")
-    config.Autograde.autograde_preprocessors = [
-        JudgeAnswers,
-        LimitOutput,
-        SaveAutoGrades,
-        AssignLatePenalties,
-        CheckCellMetadata,
-    ]
-    return NbGraderAPI(CourseDirectory(config=config), config=config)
+        """`results` has an object a student, `conflicts` one a question with different answers."""
+        results = [
+            {"student": one.student, "score": one.score, "max_score": one.max_score, "notes": one.notes} for one in self.results
+        ]
+        conflicts = [
+            {"student": one.student, "question": name, "answers": answers, "decided": name not in one.undecided}
+            for one in self.results
+            for name, answers in one.conflicts.items()
+        ]
+        late = [{"student": one.student, "seconds": one.late, "penalty": one.penalty} for one in self.results if one.late > 0]
+        due = None if self.due.moment is None else self.due.words
+        return {
+            "assignment": self.assignment, "results": results, "conflicts": conflicts, "due": due, "late": late,
+            "notes": self.notes,
+        }  # fmt: skip
 
 
 def build_assignment(course: Path, lesson: str) -> Path:
@@ -86,68 +89,133 @@ def build_assignment(course: Path, lesson: str) -> Path:
     bank = handed_out(lesson)
     name = assignment_name(bank)
     write(build(bank), course / "source" / name / f"{name}.ipynb")
-    done = _api(course).generate_assignment(name)
+    done = api(course).generate_assignment(name)
     released = course / "release" / name / f"{name}.ipynb"
     if not done.get("success") or not released.exists():
         raise CourseError(f"nbgrader did not make {name}: {done.get('error') or done.get('log', '')[-800:]}")
     return released
 
 
-def grade(course: Path, lesson: str, students: Path | None = None, db_url: str | None = None) -> Grades:
+def paper_of(lesson: str) -> Paper:
+    """Raises BankError."""
+    plain = {question.id: question for question in graded(lesson).questions}
+    return Paper(handed_out(lesson), plain, {name: version(question) for name, question in plain.items()})
+
+
+@dataclass(frozen=True)
+class Feedback:
+    """Pages that were written, and what the instructor should know about them."""
+
+    pages: list[Path]
+    notes: list[str]
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """What is the same for every student of one grading."""
+
+    course: Path
+    paper: Paper
+    grader: NbGraderAPI
+    gradebook: Gradebook
+    students: Mapping[str, Listed] | None
+    trust: Trust | None
+    due: Due
+
+
+def grade(
+    course: Path,
+    lesson: str,
+    students: Path | None = None,
+    db_url: str | None = None,
+    trust: Trust | None = None,
+    due: str | None = None,
+    late: str | None = None,
+) -> Grades:
     """Grade every submission in `course/submitted/<student>/quiz-<lesson>/` through nbgrader's gradebook.
 
     Submitted files are only read. What can't be read scores nothing and is named in the student's notes. `students` is the
-    class list (CSV with a column id; `course/students.csv` where it exists): who is not on it is not graded, and named.
-    Raises CourseError where the assignment was never built, nobody has submitted or another grader is at work, RosterError
-    for a class list that cannot be read.
+    class list (CSV with a column id, see `roster.Listed`; `course/students.csv` where it exists): who is not on it is not
+    graded, and named. With `trust` the score comes from the judging service's receipts (see `quizzes.nbgrader.judged`).
+    `due` and `late` (see `quizzes.nbgrader.due`) hold from now on, also for later gradings.
+    Raises CourseError where the assignment was never built, nobody has submitted, another grader is at work or the gradebook
+    cannot be used, RosterError for a class list that cannot be read, DueError for a time or a penalty that is none.
     """
-    bank = handed_out(lesson)
-    name = assignment_name(bank)
-    if not (course / "release" / name).is_dir():
-        raise CourseError(f"{name} was not built in {str(course)!r}; run offload-quiz build first")
+    paper = paper_of(lesson)
+    name = paper.name
+    released = course / "release" / name / f"{name}.ipynb"
+    if not released.parent.is_dir():
+        told = _("{name} was not built in {course!r}; run offload-quiz build first")
+        raise CourseError(told.format(name=name, course=str(course)))
     handed = handed_in(course / "submitted", name)
     if not handed:
-        raise CourseError(f"nobody has submitted: there is no {course / 'submitted'!s}/<student>/{name}/")
-    listed = students or course / "students.csv"
-    roster = read_roster(listed) if students is not None or listed.is_file() else None
-    api = _api(course, db_url)
+        told = _("nobody has submitted: there is no {folder}/<student>/{name}/")
+        raise CourseError(told.format(folder=course / "submitted", name=name))
+    roster = _roster(course, students)
     results = []
     questions_of.cache_clear()
+    with _at_work(course, db_url) as gradebook:
+        enter(gradebook, released, name)
+        _check_points(gradebook, paper.bank)
+        rule = set_due(gradebook, course, name, due, late)
+        gradebook.keep()
+        if rule.moment is None and any(one.due is not None for one in (roster or {}).values()):
+            raise CourseError(_("the class list gives due times of students' own; give the class's with --due"))
+        grader = api(course, db_url, configured(rule.penalty))
+        batch = _Batch(course, paper, grader, gradebook, roster, trust, rule)
+        for one in handed:
+            results.append(_one(batch, one))
+    notes = [rule.moment.note] if rule.moment is not None and rule.moment.note else []
+    return Grades(name, results, rule, notes)
+
+
+def _roster(course: Path, students: Path | None) -> dict[str, Listed] | None:
+    listed = students or course / "students.csv"
+    return read_class(listed) if students is not None or listed.is_file() else None
+
+
+@contextmanager
+def _at_work(course: Path, db_url: str | None) -> Iterator[Gradebook]:
+    """The open gradebook, for this grader alone. Raises CourseError where another is at work or it cannot be used."""
     try:
-        with only_grader(course), one_gradebook(api.coursedir.db_url, COURSE_ID) as gradebook:
-            _check_points(gradebook, bank)
-            for one in handed:
-                results.append(_one(course, bank, api, gradebook, one, roster))
+        with only_grader(course), one_gradebook(url_of(course, db_url), COURSE_ID) as gradebook:
+            yield gradebook
     except LockedError as error:
         raise CourseError(str(error)) from None
-    return Grades(name, results)
+    except ImportError as error:
+        told = _("the gradebook cannot be used: {package} is not installed; install it, or name another database")
+        raise CourseError(told.format(package=error.name)) from None
+    except SQLAlchemyError as error:
+        told = _("the gradebook cannot be used ({why}); what was graded before stands")
+        raise CourseError(told.format(why=clean(str(error.__cause__ or error), 300))) from None
 
 
-def _one(
-    course: Path, bank: Bank, api: NbGraderAPI, gradebook: Gradebook, handed: Handed, roster: frozenset[str] | None
-) -> Result:
+def _one(batch: _Batch, handed: Handed) -> Result:
     """One student, graded or explained."""
-    student = handed.student
-    most = sum(question.points for question in bank.questions)
+    student, paper, gradebook = handed.student, batch.paper, batch.gradebook
     why = handed.refused
     if not is_safe(student):
         why = _("the folder's name is no student id")
-    elif roster is not None and student not in roster:
+    elif batch.students is not None and student not in batch.students:
         why = _("this id is not on the class list")
     notes = []
     if handed.twins:
         told = _("another folder has a name that looks the same: {names}")
         notes.append(told.format(names=", ".join(ascii(name) for name in handed.twins)))
     if why:
-        return Result(handed.shown, 0.0, most, [_("not graded: {why}").format(why=why), *notes])
+        return Result(handed.shown, 0.0, paper.most, [_("not graded: {why}").format(why=why), *notes])
+    listed = (batch.students or {}).get(student)
+    learner = listed.learner if listed is not None and listed.learner else student
     try:
-        notes += _clean(course, bank, student, handed.folder)
+        cleaned = clean_submission(batch.course, paper, student, learner, handed.folder, batch.trust)
     except OSError as error:
         told = _("not graded: {path} cannot be used ({why})")
-        return Result(student, 0.0, most, [told.format(path=error.filename, why=error.strerror), *notes])
+        return Result(student, 0.0, paper.most, [told.format(path=error.filename, why=error.strerror), *notes])
+    notes += cleaned.notes
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SAWarning)  # nbgrader's own, about its own session
-        done = api.autograde(assignment_name(bank), student)
+        start_submission(gradebook, paper.name, student, batch.due, listed)
+        done = batch.grader.autograde(paper.name, student)
     if done.get("success"):
         gradebook.keep()
     else:
@@ -155,35 +223,40 @@ def _one(
         told = (done.get("error") or done.get("log", ""))[-400:].strip()
         notes.append(_("nbgrader could not grade it, an earlier score stands: {told}").format(told=clean(told)))
     gradebook.db.expire_all()
-    return _score(gradebook, assignment_name(bank), student, most, notes)
+    result = _score(batch, student, listed, cleaned, notes)
+    if done.get("success"):  # else the page of what was graded before stands, as its score does
+        try:
+            write_feedback(batch.course, paper, gradebook, student, batch.due, listed, datetime.now(UTC))
+        except OSError as error:
+            told = _("the page of feedback was not written: {path} ({why})")
+            result.notes.append(told.format(path=error.filename, why=error.strerror))
+    return result
 
 
-def _clean(course: Path, bank: Bank, student: str, folder: Path) -> list[str]:
-    """Write the fresh notebook that is graded for a student; return notes."""
-    name = assignment_name(bank)
-    path, notes = notebook_in(folder, name)
-    answers: dict[str, Any] = {}
-    if path is not None:
-        answers, more = read_answers(path, bank.questions)
-        notes += more
-    target = course / CLEANED / student / name
-    shutil.rmtree(target, ignore_errors=True)
-    write(filled(bank, answers), target / f"{name}.ipynb")
-    notes += _timestamp(folder, target)
-    return notes
+def rewrite_feedback(course: Path, lesson: str, students: Path | None = None, db_url: str | None = None) -> Feedback:
+    """Write the pages of all who were graded anew, with the marks that were given by hand since. Nothing is graded.
 
-
-def _timestamp(folder: Path, target: Path) -> list[str]:
-    """Carry the time of submission over, as the naive UTC that nbgrader's database wants."""
-    try:
-        text = timestamp_in(folder)
-        if text is None:
-            return []
-        when = to_utc(text)
-    except (OSError, ValueError):
-        return [_("timestamp.txt cannot be read; the submission counts as on time")]
-    (target / "timestamp.txt").write_text(f"{when.isoformat(sep=' ')} UTC", encoding="utf-8")
-    return []
+    Raises CourseError, RosterError, DueError and BankError as `grade`, OSError where a page cannot be written.
+    """
+    paper = paper_of(lesson)
+    roster = _roster(course, students) or {}
+    written, notes = [], []
+    with _at_work(course, db_url) as gradebook:
+        try:
+            people = [one.student.id for one in gradebook.assignment_submissions(paper.name)]
+            rule = set_due(gradebook, course, paper.name, None, None)
+        except MissingEntry:
+            raise CourseError(_("nobody was graded yet; run offload-quiz grade first")) from None
+        for student in sorted(filter(is_safe, people)):
+            path = write_feedback(course, paper, gradebook, student, rule, roster.get(student), datetime.now(UTC))
+            if path is None:
+                continue
+            written.append(path)
+            if is_newer(course, paper.name, student):
+                notes.append(_("{student}: what lies in the submission now is not what was graded").format(student=student))
+    if not written:
+        raise CourseError(_("nobody was graded yet; run offload-quiz grade first"))
+    return Feedback(written, notes)
 
 
 def _check_points(gradebook: Gradebook, bank: Bank) -> None:
@@ -204,20 +277,32 @@ def _check_points(gradebook: Gradebook, bank: Bank) -> None:
             raise CourseError(told.format(question=cell.name, name=name, found=cell.max_score, points=points[cell.name]))
 
 
-def _score(gradebook: Gradebook, name: str, student: str, most: float, notes: list[str]) -> Result:
+def _score(batch: _Batch, student: str, listed: Listed | None, cleaned: Cleaned, notes: list[str]) -> Result:
+    paper = batch.paper
     try:
-        submission = gradebook.find_submission(name, student)
+        submission = batch.gradebook.find_submission(paper.name, student)
     except MissingEntry:
-        return Result(student, 0.0, most, notes)
+        return Result(student, 0.0, paper.most, notes)
     score = float(submission.score)
     if not math.isfinite(score) or not 0 <= score <= submission.max_score:
         told = _("the gradebook says {score} of {most}; grade it by hand in formgrader")
         notes.append(told.format(score=score, most=submission.max_score))
         score = 0.0
-    by_hand = [
-        mark for part in submission.notebooks for mark in part.grades if mark.manual_score is not None or mark.extra_credit
-    ]
+    marks = [mark for part in submission.notebooks for mark in part.grades]
+    by_hand = {mark.name for mark in marks if mark.manual_score is not None or mark.extra_credit}
     if by_hand:
         told = _("marks given by hand or extra credit in the gradebook count here, for {count} questions")
         notes.append(told.format(count=len(by_hand)))
-    return Result(student, score, float(submission.max_score), notes)
+    decided = {mark.name for mark in marks if mark.manual_score is not None}
+    undecided = tuple(name for name in cleaned.conflicts if paper.bank[name].id not in decided)
+    result = Result(student, score, float(submission.max_score), notes, cleaned.conflicts, undecided)
+    if batch.due.moment is not None:
+        result.late, result.penalty = (
+            float(submission.total_seconds_late),
+            min(score, submission.late_submission_penalty or 0.0),
+        )
+        result.score -= result.penalty
+        notes += lateness(batch.due, submission.timestamp, submission.duedate, result.penalty)
+        if listed is not None and listed.due is not None and listed.due.note:
+            notes.append(listed.due.note)
+    return result

@@ -1,4 +1,4 @@
-"""The preprocessor that stands where nbgrader's own would execute the notebook: it reads answers and writes scores."""
+"""The preprocessors that stand where nbgrader's own would execute the notebook: answers are read and scores written."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from typing import Any
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_output
-from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.preprocessors import NbGraderPreprocessor, SaveAutoGrades
 
 from quizzes.grading import judge
+from quizzes.nbgrader.cleaned import known_of
 from quizzes.nbgrader.edition import handed_out
-from quizzes.nbgrader.notebook import assignments
+from quizzes.nbgrader.notebook import assignments, listed
+from quizzes.nbgrader.told import told
 from quizzes.question import Question
+from quizzes.say import _
+
+OPEN = "offload_lab_open"
+"""In a grade cell's metadata: the instructor has to decide."""
 
 
 @lru_cache(maxsize=4)
@@ -35,8 +41,39 @@ class JudgeAnswers(NbGraderPreprocessor):
             question = questions.get(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
             if question is None or not cell.metadata.nbgrader.get("grade"):
                 continue
-            verdict = judge(question, answers.get(question.name))
-            points = verdict.share * question.points
-            told = new_output("stream", name="stdout", text=verdict.message + "\n")
-            cell.outputs = [told, new_output("execute_result", data={"text/plain": repr(points)}, execution_count=1)]
+            known = known_of(nb, question.id)
+            points, said = _points(question, known, answers.get(question.name))
+            if "conflict" in known:
+                cell.metadata[OPEN] = True
+            spoken = new_output("stream", name="stdout", text=said + "\n")
+            cell.outputs = [spoken, new_output("execute_result", data={"text/plain": repr(points)}, execution_count=1)]
         return nb, resources
+
+
+def _points(question: Question, known: dict[str, Any], answer: Any) -> tuple[float, str]:
+    """The points of an answer, and what the learner is told."""
+    if "judged" in known:
+        said = _("Judged online at attempt {attempt}: {score:g} of {most:g} points.")
+        return float(known["judged"]), said.format(attempt=known["attempt"], score=known["judged"], most=question.points)
+    if "no_receipt" in known:
+        return 0.0, _("No receipt of the judging service counts for this question.")
+    if "conflict" in known:
+        said = _("Different cells answer this differently: {answers}. Neither counts until your instructor has decided.")
+        return 0.0, said.format(answers=listed(known["conflict"]))
+    verdict = judge(question, answer)
+    return verdict.share * question.points, told(question, verdict, answer)
+
+
+class SaveGrades(SaveAutoGrades):
+    """Where the instructor has to decide there is no score yet; a mark that was given by hand is the decision."""
+
+    def _add_score(self, cell: NotebookNode, resources: dict[str, Any]) -> None:
+        super()._add_score(cell, resources)
+        if not cell.metadata.get(OPEN):
+            return
+        grade = self.gradebook.find_grade(
+            cell.metadata["nbgrader"]["grade_id"], self.notebook_id, self.assignment_id, self.student_id
+        )
+        grade.auto_score = None
+        grade.needs_manual_grade = grade.manual_score is None
+        self.gradebook.db.commit()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,20 @@ import nbformat
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
+from quizzes.figures import picture
+from quizzes.grading import judge
 from quizzes.nbgrader.folder import read_file
+from quizzes.printable import clean, tagless
 from quizzes.question import Bank, Question
 from quizzes.quiz import how_to
 from quizzes.say import _
+from quizzes.words import plain
 
 LARGEST = 20_000_000  # bytes; a quiz has a few thousand
 LARGEST_SOURCE = 200_000  # characters of code; Python takes a kilobyte of memory for each statement that it parses
 _LONGEST = 10_001  # characters of an answer that are kept: one more than is judged
+_KEPT = 20  # answers in conflict that are shown in the graded notebook; the submitted file keeps all
+_SHOWN = 5  # answers in conflict that are named in one note
 _LINE = re.compile(r"""^\s*answers\s*\[\s*(['"])(\w+)\1\s*\]\s*=\s*(.+?)\s*$""")
 
 
@@ -31,20 +38,23 @@ def build(bank: Bank) -> NotebookNode:
     """The notebook that instructor and learner both have: prompts and choices, nothing of the key."""
     cells = [
         new_markdown_cell(
-            f"# Quiz: {bank.title}\n\nWrite your answers between the quotes and save. They are read as text; "
+            f"# Quiz: {tagless(bank.title)}\n\nWrite your answers between the quotes and save. They are read as text; "
             "nothing here is run when it is graded.",
             id="intro",
         ),
         new_code_cell("answers = {}", id="start"),
     ]
     for question in bank.questions:
-        lines = [f"**{question.name}.** {question.prompt.rstrip()}", ""]
-        lines += [f"- **{choice.id})** {choice.text}" for choice in question.choices]
-        lines += [f"- **{step.id})** {step.text}" for step in question.shown_steps()]
+        lines = [f"**{question.name}.** {tagless(question.prompt.rstrip())}", ""]
+        drawn = picture(question)
+        if drawn is not None:
+            lines += [drawn.html(), ""]
+        lines += [f"- **{choice.id})** {tagless(choice.text)}" for choice in question.choices]
+        lines += [f"- **{step.id})** {tagless(step.text)}" for step in question.shown_steps()]
         if question.pairs:
-            lines += [f"- **{pair.id})** {pair.left}" for pair in question.pairs]
+            lines += [f"- **{pair.id})** {tagless(pair.left)}" for pair in question.pairs]
             lines += ["", _("What belongs to each of them:"), ""]
-            lines += [f"- **{option})** {text}" for option, text in question.options().items()]
+            lines += [f"- **{option})** {tagless(text)}" for option, text in question.options().items()]
         lines += [*([""] if lines[-1] else []), how_to(question)]
         cells.append(new_markdown_cell("\n".join(lines), id=f"{question.name}-text"))
         cells.append(new_code_cell(answer_line(question.name, ""), id=f"{question.name}-answer"))
@@ -75,51 +85,82 @@ def _metadata(question: Question) -> dict[str, Any]:
     }
 
 
+@dataclass(frozen=True)
+class Read:
+    """What a submitted file says. `conflicts` are the different answers of a question of which no single one was given."""
+
+    answers: dict[str, Any] = field(default_factory=dict)
+    conflicts: dict[str, list[Any]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+
 def read_answers(path: Path, questions: tuple[Question, ...]) -> tuple[dict[str, Any], list[str]]:
-    """The answers in a submitted file, by question name, and notes for the instructor.
+    """The answers in a submitted file, by question name, and notes for the instructor; see `read`."""
+    found = read(path, questions)
+    return found.answers, found.notes
+
+
+def read(path: Path, questions: tuple[Question, ...]) -> Read:
+    """The answers in a submitted file, by question name.
 
     An answer is a literal assigned to `answers["q1"]` in any code cell, wherever that cell now stands and whatever its
-    metadata say; the last one counts, as it would in Python. Never raises for what a learner can put into a file.
+    metadata say. Inside one cell the last one counts, as in Python. Of two cells with different answers neither counts: that is
+    a conflict, which the instructor decides. The same answer in two cells, however it is written, is one answer.
+    Never raises for what a learner can put into a file.
     """
     try:
         data = read_file(path, LARGEST)
         if data is None:
-            return {}, [
-                _("the file has more than {most:,} bytes and was not read; ask for a quiz without large outputs").format(
-                    most=LARGEST
-                )
-            ]
+            told = _("the file has more than {most:,} bytes and was not read; ask for a quiz without large outputs")
+            return Read(notes=[told.format(most=LARGEST)])
         sources = _sources(json.loads(data))
     except (OSError, ValueError, RecursionError) as error:
         told = _("the file cannot be read as a notebook ({kind}); the submission is kept as it was handed in")
-        return {}, [told.format(kind=type(error).__name__)]
+        return Read(notes=[told.format(kind=type(error).__name__)])
     if sources is None:
-        return {}, [_("the file is JSON but no notebook; the submission is kept as it was handed in")]
-    wanted = {question.name for question in questions}
-    answers: dict[str, Any] = {}
+        return Read(notes=[_("the file is JSON but no notebook; the submission is kept as it was handed in")])
+    named = {question.name: question for question in questions}
+    given: dict[str, dict[str, Any]] = {}  # name -> form in which answers are compared -> answer
     notes: list[str] = []
-    given: dict[str, list[Any]] = {}
     left = LARGEST_SOURCE
     for source in sources:
         left -= len(source)
         if left < 0:
-            notes.append(
-                _("the cells hold more than {most:,} characters of code; what comes after them was not read").format(
-                    most=LARGEST_SOURCE
-                )
-            )
+            told = _("the cells hold more than {most:,} characters of code; what comes after them was not read")
+            notes.append(told.format(most=LARGEST_SOURCE))
             break
+        here: dict[str, Any] = {}
         for name, value in assignments(source):
-            if name in wanted and value != "":
-                given.setdefault(name, []).append(value)
-    for name, values in given.items():
-        answers[name] = values[-1]
-        if any(value != values[-1] for value in values):
-            notes.append(_("{name} is answered more than once and differently; the last answer was taken").format(name=name))
-    missing = sorted(wanted - set(answers))
-    if missing:
-        notes.append(_("no answer to {names}").format(names=", ".join(missing)))
-    return answers, notes
+            if name in named and not (isinstance(value, str) and not value.strip()):
+                value = _writable(value)
+                if here.get(name, value) != value and _form(named[name], here[name]) != _form(named[name], value):
+                    told = _("{name} is answered more than once and differently in one cell; the last answer was taken")
+                    notes.append(told.format(name=name))
+                here[name] = value
+        for name, value in here.items():
+            given.setdefault(name, {}).setdefault(_form(named[name], value), value)
+    answers = {name: next(iter(forms.values())) for name, forms in given.items() if len(forms) == 1}
+    conflicts = {name: list(forms.values()) for name, forms in given.items() if len(forms) > 1}
+    for name, values in conflicts.items():
+        told = _(
+            "conflict: {name} is answered differently in different cells ({answers}); none counts until you decide by hand"
+        )
+        notes.append(told.format(name=name, answers=listed(values)))
+    return Read(answers, conflicts, notes)
+
+
+def _form(question: Question, answer: Any) -> str:
+    """Two answers of one form are the same answer: "a, c" and ["c", "a"], "48 GB" and "48  gb"."""
+    verdict = judge(question, answer)
+    said = verdict.answer if verdict.understood else answer
+    return json.dumps(plain(said) if isinstance(said, str) else said, sort_keys=True)
+
+
+def listed(answers: list[Any]) -> str:
+    """Answers that are in conflict on one line, each cut to what a person reads; no word of a learner's is more than text."""
+    shown = [clean(json.dumps(answer, ensure_ascii=False), 80) for answer in answers[:_SHOWN]]
+    more = [_("{count} more").format(count=len(answers) - _SHOWN)] if len(answers) > _SHOWN else []
+    return "; ".join(shown + more)
 
 
 def _sources(content: Any) -> list[str] | None:
@@ -181,15 +222,20 @@ def _literal(node: ast.expr | str) -> list[Any]:
         return []
 
 
-def filled(bank: Bank, answers: dict[str, Any]) -> NotebookNode:
+def filled(bank: Bank, answers: dict[str, Any], conflicts: dict[str, list[Any]] | None = None) -> NotebookNode:
     """A fresh notebook of the assignment with a learner's answers in it: what is graded instead of the submitted file, so
-    that no cell, flag or point that a learner changed can matter."""
+    that no cell, flag or point that a learner changed can matter. Answers in conflict stand in it as comments."""
     notebook = build(bank)
     for cell in notebook.cells:
         name = cell.id.removesuffix("-answer")
-        if cell.id.endswith("-answer") and name in answers:
-            answer = answers[name]
-            cell.source = answer_line(name, _writable(answer))
+        if not cell.id.endswith("-answer"):
+            continue
+        if name in answers:
+            cell.source = answer_line(name, _writable(answers[name]))
+        elif conflicts and name in conflicts:
+            told = _("different cells answer {name} differently; none was chosen:").format(name=name)
+            values = [clean(json.dumps(value, ensure_ascii=False)) for value in conflicts[name][:_KEPT]]
+            cell.source = "\n".join(["# " + told, *(f"#     {value}" for value in values), answer_line(name, "")])
     return notebook
 
 

@@ -22,8 +22,10 @@ MOST_PARTS = 100
 _SECONDS = 20.0
 NONCE = r"[A-Za-z0-9_-]{8,64}"
 _NONCE = re.compile(NONCE)
+EDITION = r"[0-9a-f]{0,16}"
+_EDITION = re.compile(EDITION)
 _NAME = re.compile(r"[A-Za-z]\w{0,30}", re.ASCII)
-_FIELDS = {"question", "attempt", "answer", "nonce", "locale"}
+_FIELDS = {"question", "attempt", "answer", "nonce", "locale", "edition"}
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,8 @@ class Sent:
     locale: str
     fingerprint: str
     """Of all of it: a repeat with the same nonce has the same one."""
+    edition: str = ""
+    """Of the question as the learner read it, where the client tells."""
 
 
 async def read(request: Request) -> bytes:
@@ -75,7 +79,8 @@ def parse(data: bytes) -> Sent:
             _("This is not JSON that can be recorded: UTF-8, no NaN, no number beyond 2**53 (write it as text), 32 levels."),
         ) from None
     if not isinstance(content, dict) or not {"question", "attempt", "answer", "nonce"} <= set(content) <= _FIELDS:
-        raise _no(_("Send an object with question, attempt, answer and nonce; locale may be added, and nothing else."))
+        said = _("Send an object with question, attempt, answer and nonce; locale and edition may be added, and nothing else.")
+        raise _no(said)
     question, attempt, nonce = content["question"], content["attempt"], content["nonce"]
     locale = content.get("locale", "en")
     if not isinstance(question, str) or not _NAME.fullmatch(question):
@@ -86,9 +91,13 @@ def parse(data: bytes) -> Sent:
         raise _no(_("nonce: 8 to 64 letters, digits, - or _ are needed, chosen anew for each answer."))
     if locale not in LOCALES:
         raise _no(_("locale: en, fr or ko is needed."))
+    edition = content.get("edition", "")
+    if not isinstance(edition, str) or not _EDITION.fullmatch(edition):
+        raise _no(_("edition: what the service said with the question is needed, or nothing."))
     if not _is_answer(content["answer"]):
         raise _no(_("answer: text, a number, a list of texts or an object of texts is needed, and a short one."))
-    return Sent(question, attempt, content["answer"], nonce, locale, "sha256:" + hashlib.sha256(canonical).hexdigest())
+    fingerprint = "sha256:" + hashlib.sha256(canonical).hexdigest()
+    return Sent(question, attempt, content["answer"], nonce, locale, fingerprint, edition)
 
 
 def _no(message: str) -> ServiceError:

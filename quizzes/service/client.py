@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
 
+from quizzes.answers import notebook_path
+from quizzes.receipts_file import RECEIPTS, append
 from quizzes.say import _
 from quizzes.service import connection as connections
 from quizzes.service.unsent import Unsent, UnsentError
@@ -32,6 +34,14 @@ _AGAIN = (408, 425, 429, 500, 502, 503, 504)
 
 class Away(Exception):
     """The service can't be reached or can't answer now; the message says so and what to do."""
+
+
+class Unreached(Away):
+    """No connection came about: whatever was to be sent has not reached the service."""
+
+
+class Unknown(Away):
+    """The service does not take this token. Nothing is said of an answer."""
 
 
 class Refused(Exception):
@@ -58,32 +68,53 @@ class Kept:
 
 @dataclass
 class Client:
-    """`url` without a slash at its end. `sleep` waits between tries."""
+    """`url` without a slash at its end. `sleep` waits between tries. `receipts` is the file into which receipts are written, a
+    line each, to be handed in beside the notebook; None: they are only in the replies."""
 
     url: str
-    token: str
+    token: str = field(repr=False)
     unsent: Unsent = field(default_factory=Unsent)
     sleep: Callable[[float], None] = time.sleep
+    receipts: Path | None = None
 
     @classmethod
     def found(cls, environ: Mapping[str, str] = os.environ) -> Client:
         """The service that the environment names: OFFLOAD_QUIZ_URL with the Hub's token, else a connection file, else that of
-        the lab. Raises Away where there is none."""
+        the lab. Receipts go into `receipts.txt` beside the notebook. Raises Away where there is none."""
+        path = notebook_path()
+        receipts = (path.parent if path is not None else Path.cwd()) / RECEIPTS
         url = environ.get("OFFLOAD_QUIZ_URL", "").rstrip("/")
         token = environ.get("OFFLOAD_QUIZ_TOKEN") or environ.get("JUPYTERHUB_API_TOKEN", "")
         if url and token:
-            return cls(url, token)
+            return cls(url, token, receipts=receipts)
         from quizzes.service.settings import folder
 
         place = Path(environ.get(connections.VARIABLE) or folder() / "connection.json")
         known = connections.read(place)
         if known is None:
             raise Away(_("The service that judges graded answers is not running here. Practice questions work without it."))
-        return cls(known.url.rstrip("/"), known.token)
+        return cls(known.url.rstrip("/"), known.token, receipts=receipts)
+
+    def __post_init__(self) -> None:
+        self.token = self.token.strip()
+        if not self.token or not all("!" <= letter <= "~" for letter in self.token):
+            # http.client would show it in its error.
+            raise Unknown(_("The token for the service has a character that no token has, or is empty; give it again."))
 
     def lesson(self, lesson: str, locale: str = "en") -> dict[str, Any]:
         """The questions of a lesson as they are to be answered next, and the answers recorded. Raises Away or Refused."""
         return self._ask("GET", f"/lessons/{quote(lesson, safe='')}?locale={quote(locale, safe='')}")
+
+    def collect(self, lesson: str) -> int:
+        """Write the receipts of all recorded answers of a lesson that are not in the file yet; return how many these were.
+
+        For a file that was lost, or answers given elsewhere. Raises Away or Refused, OSError where it cannot be written.
+        """
+        if self.receipts is None:
+            raise Refused("no-file", _("This client was given no file for receipts."), 0)
+        recorded = self.lesson(lesson).get("answers")
+        texts = [one["receipt"] for one in recorded or [] if isinstance(one, dict) and isinstance(one.get("receipt"), str)]
+        return append(self.receipts, texts)
 
     def answer(self, lesson: str, question: str, attempt: int, answer: Any, locale: str = "en") -> dict[str, Any] | Kept:
         """The reply of the service, or Kept where it is away. Raises Refused where it is not counted, UnsentError where the
@@ -112,6 +143,21 @@ class Client:
             self._strike_out(entry)
             raise
         self._strike_out(entry)
+        return self._written(reply)
+
+    def _written(self, reply: dict[str, Any]) -> dict[str, Any]:
+        """The reply, its receipt written to the file; where that fails the reply says so, and nothing is lost."""
+        receipt = reply.get("receipt")
+        if self.receipts is None or not isinstance(receipt, str):
+            return reply
+        try:
+            append(self.receipts, [receipt])
+        except OSError as error:
+            told = _(
+                "The receipt was not written to {path} ({why}). The service has it: say service.collect({lesson!r}) later."
+            )
+            said = told.format(path=self.receipts, why=_short(error), lesson=reply.get("lesson"))
+            return reply | {"receipt_note": said}
         return reply
 
     def send_again(self) -> list[tuple[dict[str, Any], dict[str, Any] | Refused]]:
@@ -129,8 +175,14 @@ class Client:
                     break  # what was told already is not lost
                 raise
             self._strike_out(entry)
-            done.append((entry, outcome))
+            done.append((entry, outcome if isinstance(outcome, Refused) else self._written(outcome)))
         return done
+
+    def send(self, lesson: str, content: dict[str, Any]) -> dict[str, Any]:
+        """Sends an answer of which the caller keeps account: question, attempt, answer, nonce, locale, and edition where it is
+        known. Raises Away, after which the same may be sent again, or Refused."""
+        _encoded(content)
+        return self._send(content | {"lesson": lesson})
 
     def _strike_out(self, entry: dict[str, Any]) -> None:
         try:
@@ -145,19 +197,21 @@ class Client:
     def _ask(self, method: str, path: str, content: Any = None) -> dict[str, Any]:
         """Up to TRIES times. A refusal that speaks of now and not of the answer is Away."""
         body = None if content is None else _encoded(content)
-        said = ""
+        said, reached = "", False
         for tries in range(TRIES):
             try:
                 status, again, reply = self._once(method, path, body)
             except (OSError, http.client.HTTPException, ValueError) as error:
-                wait, said = 0.2 * 2**tries, _("the service cannot be reached ({error}).").format(error=_short(error))
+                reached = reached or not isinstance(error, _NoConnection)
+                wait, said = 0.2 * 2**tries, _("The service cannot be reached ({error}).").format(error=_short(error))
             else:
+                reached = True
                 if status == 200:
                     return reply
                 message = str(reply.get("message", f"HTTP {status}"))
                 if status == 401:
                     # Its own token may be new after a restart: nothing is said of the answer.
-                    raise Away(message)
+                    raise Unknown(message)
                 if status not in _AGAIN:
                     raise Refused(str(reply.get("error", "refused")), message, status)
                 wait, said = again, message
@@ -165,7 +219,7 @@ class Client:
                 if wait > 5:
                     break
                 self.sleep(wait * random.uniform(1.0, 1.5))  # many that failed together do not come back together
-        raise Away(said)
+        raise Away(said) if reached else Unreached(said)
 
     def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, float, dict[str, Any]]:
         """(status, seconds to wait, the object). Raises OSError, HTTPException or ValueError for anything else."""
@@ -179,7 +233,10 @@ class Client:
         else:
             made = http.client.HTTPConnection(parts.hostname, parts.port, timeout=CONNECT_SECONDS)
         try:
-            made.connect()
+            try:
+                made.connect()
+            except OSError as error:
+                raise _NoConnection(_short(error)) from None
             made.sock.settimeout(ANSWER_SECONDS)
             headers = {
                 "Authorization": f"Bearer {self.token}",
@@ -191,15 +248,20 @@ class Client:
             data = answer.read(_LARGEST + 1)
             if len(data) > _LARGEST:
                 raise ValueError("its answer is too large")
-            content = json.loads(data)
+            try:
+                content = json.loads(data)
+            except (ValueError, RecursionError):
+                raise ValueError(_("what answers there is not this service")) from None
             if not isinstance(content, dict):
                 raise ValueError("its answer is not an object")
             told = answer.getheader("Retry-After", "1")
             return answer.status, float(told) if told.isascii() and told.isdigit() else 1.0, content
-        except RecursionError:
-            raise ValueError("its answer is nested too deeply") from None
         finally:
             made.close()
+
+
+class _NoConnection(OSError):
+    pass
 
 
 def _encoded(content: Any) -> bytes:
@@ -211,4 +273,12 @@ def _encoded(content: Any) -> bytes:
 
 
 def _short(error: BaseException) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        told = error.verify_message
+        if "expired" in told or "not yet valid" in told:
+            now = time.strftime("%Y-%m-%d %H:%M")
+            return _("its certificate is not valid at {now}, which is the time of this computer: look at its clock").format(
+                now=now
+            )
+        return _("its certificate is not trusted here: {why}").format(why=told)
     return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -9,6 +9,7 @@ An answer that cannot be read: how to write it. It costs no attempt and is not r
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,7 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from quizzes.certificates import did_key, ed25519
 from quizzes.grading import Verdict, judge
-from quizzes.question import Bank, BankError, Question, every, misconceptions
+from quizzes.question import Bank, BankError, Question, every, misconceptions, version
 from quizzes.receipts import Claims, ReceiptError, answer_hash, sign, time_text
 from quizzes.say import _, language
 from quizzes.service.body import Sent
@@ -60,6 +61,7 @@ class Judge:
         self.banks: dict[str, Bank] = {bank.lesson: bank for bank in banks.values()}
         if len(self.banks) < len(banks):
             raise StartError(f"Two files in {folder} have questions of the same lesson; put them into one.")
+        self._versions = {question.id: version(question) for bank in banks.values() for question in bank.questions}
         self.attempts = attempts
         self._key = private_key
         self.issuer = did_key.did_of(ed25519.public_key(private_key))
@@ -91,20 +93,21 @@ class Judge:
             count, best = used.get(plain.id, (0, 0.0))
             settled = best >= 1.0 or count >= self.attempts
             attempt = count if settled else count + 1
-            public = self._edition(lesson, plain.name, learner, attempt, locale).public()
-            # An id is the author's and may say what the question is after. Hints are not given in a graded quiz.
-            del public["id"], public["hints"], public["hint_cost"]
-            found.append(
-                public | {"attempt": attempt, "attempts_left": 0 if settled else self.attempts - count, "settled": settled}
-            )
+            public = _public(self._edition(lesson, plain.name, learner, attempt, locale), locale)
+            place = {"attempt": attempt, "attempts_left": 0 if settled else self.attempts - count, "settled": settled}
+            found.append(public | place | {"edition": _edition_of(public)})
         return found
 
     def judge(self, learner: str, run: str, lesson: str, sent: Sent) -> Judged:
         """Judges, and signs a receipt. It is worth something only once it is recorded: hand it out after that.
 
-        Raises ServiceError 404 for a question that is not there, 422 for an answer that cannot be recorded.
+        Raises ServiceError 404 for a question that is not there, 409 for one that reads otherwise than the learner saw it, 422
+        for an answer that cannot be recorded.
         """
         question = self.edition(lesson, sent.question, learner, sent.attempt, sent.locale)
+        if sent.edition and sent.edition != _edition_of(_public(question, sent.locale)):
+            said = _("This question has changed since you read it; nothing was recorded, and no attempt used. Load it again.")
+            raise ServiceError(409, "changed", said)
         with language(sent.locale):
             verdict = judge(question, sent.answer, sent.locale)
             if not verdict.understood:
@@ -125,6 +128,7 @@ class Judge:
                     attempt=sent.attempt,
                     at=at,
                     nonce=sent.nonce,
+                    bank=self._versions[question.id],
                 )
                 receipt = sign(claims, self._key, self.issuer)
             except ReceiptError:
@@ -177,3 +181,15 @@ class Judge:
                 if choice.id in chosen and not choice.correct
             ]
         return "\n".join(lines)
+
+
+def _public(question: Question, locale: str) -> dict[str, Any]:
+    public = question.public(locale)
+    # An id is the author's and may say what the question is after. Hints are not given in a graded quiz.
+    del public["id"], public["hints"], public["hint_cost"]
+    return public
+
+
+def _edition_of(public: Mapping[str, Any]) -> str:
+    """16 hexadecimal digits of all that a learner is shown of a question."""
+    return hashlib.sha256(encode(public)).hexdigest()[:16]

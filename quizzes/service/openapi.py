@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quizzes.service.body import LONGEST_TEXT, MOST_PARTS, NONCE
+from quizzes.service.body import EDITION, LONGEST_TEXT, MOST_PARTS, NONCE
 from quizzes.service.settings import LOCALES, MOST_ATTEMPTS
 
 _TEXT = {"type": "string", "maxLength": LONGEST_TEXT}
@@ -43,6 +43,7 @@ ANSWER: dict[str, Any] = {
                         "attempt": {"type": "integer", "minimum": 1, "maximum": MOST_ATTEMPTS},
                         "nonce": {"type": "string", "pattern": f"^{NONCE}$"},
                         "locale": {"type": "string", "enum": list(LOCALES)},
+                        "edition": {"type": "string", "pattern": f"^{EDITION}$"},
                         "answer": {
                             "anyOf": [
                                 *_PART["anyOf"],

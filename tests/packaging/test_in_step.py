@@ -79,11 +79,16 @@ def test_notebooks_are_clean():
                 assert not cell.outputs and cell.execution_count is None, (path, cell.id)
 
 
+def _is_a_lesson(path):
+    """It is read cell by cell, text and code; tests/course keeps the cells short."""
+    return path.parent == ROOT / "course" / "src"
+
+
 def test_no_file_is_a_house_of_its_own():
     long = {
         str(path.relative_to(ROOT)): n
         for path in tracked("offload_lab", "quizzes", "course")
-        if path.suffix == ".py" and (n := len(path.read_text().splitlines())) > 380
+        if path.suffix == ".py" and (n := len(path.read_text().splitlines())) > (550 if _is_a_lesson(path) else 380)
     }
     assert not long
 

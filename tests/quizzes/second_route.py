@@ -123,6 +123,15 @@ def reads(count, room, steps, order):
     return missed
 
 
+def bytes_of_step(number, partitions, buffers, mb, order):
+    """Read in step `number` (from 1) of a cache that is as large as the buffers."""
+    cache, read = Cache(buffers, min(3, buffers), least_recently_used), 0
+    for step in range(number):
+        missed = [not cache.place(partition, lambda other: 0).hit for partition in in_order(range(partitions), order, step)]
+        read = sum(missed) * mb * 10**6
+    return read
+
+
 def moves(weight, update):
     return torch.tensor(weight, dtype=torch.float64).add(update).to(torch.bfloat16).item() != weight
 
@@ -228,6 +237,7 @@ ROUTES = {
     "l06-pinned-share": lambda count, kept: Fraction(100 * sum(place < kept for place in range(count)), count),
     "l06-lru-reads": partial(reads, order="forward"),
     "g06-1": partial(reads, order="alternating"),
+    "g06-4": partial(bytes_of_step, 4, order="alternating"),
     "l06-traffic": lambda share: (
         100 * (moved(1, share, "read") + moved(1, share, "published")) / (moved(1, 0, "read") + moved(1, 0, "published"))
     ),

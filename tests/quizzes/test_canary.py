@@ -1,11 +1,17 @@
 """A key that shows in any encoding is found; the bank's own lint."""
 
 import base64
+import codecs
 import gzip
+import html
 import io
 import json
+import quopri
+import struct
 import tarfile
+import unicodedata
 import zipfile
+from urllib.parse import quote, quote_plus
 
 import pytest
 from typer.testing import CliRunner
@@ -49,6 +55,28 @@ PLANTED = {
     "HEX": PLAIN.hex().upper().encode(),
     "utf-16": SECRET.encode("utf-16"),
     "utf-16 be": SECRET.encode("utf-16-be"),
+    "utf-32": SECRET.encode("utf-32"),
+    "utf-7": SECRET.encode("utf-7"),
+    "decomposed": unicodedata.normalize("NFD", SECRET).encode(),
+    "backwards": SECRET[::-1].encode(),
+    "rot13": codecs.encode(SECRET, "rot13").encode(),
+    "base32": b"x = '" + base64.b32encode(PLAIN) + b"'",
+    "every letter as \\u": "".join(f"\\u{ord(letter):04x}" for letter in SECRET).encode(),
+    "every letter as \\U": "".join(f"\\U{ord(letter):08X}" for letter in SECRET).encode(),
+    "every letter as \\u{}": "".join(f"\\u{{{ord(letter):x}}}" for letter in SECRET).encode(),
+    "every byte as \\x": "".join(f"\\x{byte:02x}" for byte in PLAIN).encode(),
+    "every byte in octal": "".join(f"\\{byte:03o}" for byte in PLAIN).encode(),
+    "\\u in JSON in JSON": json.dumps("".join(f"\\u{ord(letter):04x}" for letter in SECRET)).encode(),
+    "per cent": quote(SECRET).encode(),
+    "per cent, form": quote_plus(SECRET).encode(),
+    "every byte as per cent": "".join(f"%{byte:02X}" for byte in PLAIN).encode(),
+    "entities": html.escape(SECRET).encode("ascii", "xmlcharrefreplace"),
+    "every letter as an entity": "".join(f"&#{ord(letter)};" for letter in SECRET).encode(),
+    "every letter as a hex entity": "".join(f"&#x{ord(letter):x};" for letter in SECRET).encode(),
+    "quoted-printable": quopri.encodestring(PLAIN * 4),
+    "a list of bytes": str(list(PLAIN)).encode(),
+    "other quotes and markup": SECRET.replace('"', "«").replace("private", "*private*").encode(),
+    "capitals": SECRET.upper().encode(),
     "gzip": gzip.compress(PLAIN),
     "zip": zipped(PLAIN),
     "tar.gz": tarred(PLAIN),
@@ -99,9 +127,15 @@ def test_lint_bounds_the_difficulty_of_variants(values, well):
 
 def test_flags_and_values_of_the_key_are_private():
     texts = private(graded("01").questions)
-    assert "48000000000" in texts and "g01-1" in texts  # 8 bytes for each of 6 billion parameters
+    assert "48000000000" in texts  # 8 bytes for each of 6 billion parameters
     planted = base64.b64encode(b'"choices": [{"id": "a", "correct": true}] and more of it')
     assert search("quiz-01.ipynb", planted, flags())
+
+
+def test_a_letter_beyond_four_digits_is_found_as_two_surrogates():
+    secret = "a private explanation with a 𝛽 in it"
+    everything = "".join(f"\\u{half:04x}" for half in struct.unpack(f"<{len(secret) + 1}H", secret.encode("utf-16-le")))
+    assert search("x", everything.encode(), {secret: "the secret"})
 
 
 @pytest.mark.parametrize("before", range(3))

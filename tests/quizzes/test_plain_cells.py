@@ -98,7 +98,7 @@ def test_hints_are_paid_once_and_said(capsys):
     practice.answers[question.name] = right(draw(question, "x") if question.variants and not question.variant else question)
     said = capsys.readouterr().out
     paid = 1 - question.hint_cost
-    assert f"✔ Right, {paid:.0%} of the points after 1 hints" in said
+    assert f"✔ Right, {paid:.0%} of the points after 1 hint" in said
     assert practice.record.answers[question.id]["share"] == paid and practice.score[0] == pytest.approx(paid * question.points)
     assert practice.record.answers[question.id]["earned"] == 1.0, "calibration looks at what was known, not at what was paid"
 

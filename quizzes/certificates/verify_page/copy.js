@@ -5,9 +5,9 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
     const said = document.getElementById("copied");
     try {
       await navigator.clipboard.writeText(button.dataset.copy);
-      said.textContent = `${button.dataset.label} copied.`;
+      said.textContent = (said.dataset.copied || "{field} copied.").replace("{field}", () => button.dataset.label);
     } catch {
-      said.textContent = "This browser does not let the page copy. Select the text and copy it.";
+      said.textContent = said.dataset.refused || "This browser does not let the page copy. Select the text and copy it.";
     }
   });
 }

@@ -77,6 +77,17 @@ def test_gradients_that_were_to_be_used_up_during_backward_need_room():
                 as_fsdp(wanted)
 
 
+def test_gradients_that_deepspeed_writes_to_disk_are_in_ram_with_the_weights():
+    """Two bytes each of a million, of two accelerators together."""
+    for room in (2_000_000, 1_999_999):
+        wanted = plan("disk", "ram", "disk", gpus=2, capacity={"gpu": GB, "ram": room})
+        if room == 2_000_000:
+            assert "moves them to RAM with the weights; the plan has them on disk" in " ".join(as_fsdp(wanted).split())
+        else:
+            with pytest.raises(ExportError, match="2,000,000 bytes more, where 0 of 1,999,999"):
+                as_fsdp(wanted)
+
+
 def test_what_is_not_as_planned_is_said():
     assert "CPUOffloadPolicy moves them to RAM" in as_fsdp(plan("disk", "ram", "gpu")).replace("\n", " ")
     assert "no masters" in as_fsdp(plan("gpu")).replace("\n", " ")

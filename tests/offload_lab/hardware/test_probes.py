@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from offload_lab.engine_bytes import engine_bytes
+from offload_lab.hardware import Figure
 from offload_lab.models import ModelSpec
 from offload_lab.policy import OffloadPolicy
 from offload_lab.probes import accelerator as link
@@ -128,10 +129,31 @@ def test_both_directions_at_once_are_called_full_duplex(two_seconds_each):
 
 
 def test_every_piece_of_work_is_waited_for_before_the_clock_is_read(two_seconds_each):
-    """Accelerators work on when the call has returned: four kinds of copy, one within the device, two matrix products."""
+    """Accelerators work on when the call has returned: four kinds of copy, one within the device, three matrix products."""
     device = Pretended()
     link.probe(device, 8.0, 1 << 20, 16)
-    assert device.waits == 4 + 1 + 2
+    assert device.waits == 4 + 1 + 3
+
+
+@pytest.mark.parametrize("bfloat16, formats", [(8.1, ("float16",)), (60.0, ("bfloat16", "float16"))])
+def test_a_format_that_is_emulated_is_found_by_its_speed(monkeypatch, bfloat16, formats):
+    rates = {torch.bfloat16: bfloat16, torch.float16: 65.0, torch.float32: 8.1}
+    monkeypatch.setattr(link, "matrix_flops", lambda device, dtype, *_: Figure(rates[dtype] * 1e12, "measured"))
+    fields, _ = link.probe(Pretended(), 0.01, 1 << 20, 16)
+    assert fields["gpu_dtypes"] == formats and fields["gpu_flops"].value == 65e12
+    assert fields["gpu_flops_float32"].value == 8.1e12
+
+
+def test_an_accelerator_without_a_16_bit_product_says_so(monkeypatch):
+    def only_float32(device, dtype, *_):
+        if dtype != torch.float32:
+            raise RuntimeError("not implemented for this type")
+        return Figure(1e12, "measured")
+
+    monkeypatch.setattr(link, "matrix_flops", only_float32)
+    fields, told = link.probe(Pretended(), 0.01, 1 << 20, 16)
+    assert "gpu_flops" not in fields and "gpu_dtypes" not in fields and fields["gpu_flops_float32"].value == 1e12
+    assert any("no matrix product in bfloat16 or float16" in text for text in told)
 
 
 def test_memory_that_cannot_be_pinned_is_a_warning_and_pageable_copies_are_measured():

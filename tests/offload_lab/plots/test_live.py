@@ -148,7 +148,7 @@ def test_what_drawing_raises_is_raised_and_training_and_measuring_go_on_till_the
     seen.start(work, meter)
     with pytest.raises(OSError, match="front end is gone"):
         seen.wait(PATIENCE)
-    assert seen._losses == [5.5] and not seen._stop.is_set()
+    assert seen._losses.kept == [5.5] and not seen._stop.is_set()
 
 
 def test_a_run_that_is_started_ends_the_one_before_and_a_cell_may_run_fifty_times():

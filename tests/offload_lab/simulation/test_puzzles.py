@@ -194,9 +194,49 @@ def test_the_reference_is_right_and_is_as_fast_as_itself(name):
     for row in result.rows:
         assert row.theirs.events == row.reference.events
         assert len(row.theirs.steps) == row.case.steps
-    assert [case.hardware for case in puzzle.hidden()] == [case.hardware for case in puzzle.hidden()]
-    machines = {case.hardware.to_json() for case in puzzle.hidden()}
+    machines = {case.hardware.to_json() for case in puzzle.hidden(result.seed)}
     assert len(machines) == 8 and puzzle.shown.hardware.to_json() not in machines
+    assert [row.case for row in result.rows[1:]] == puzzle.hidden(result.seed)
+
+
+@pytest.mark.parametrize("name", PUZZLES)
+def test_hidden_machines_are_drawn_anew_and_a_failure_comes_back_by_its_seed(name):
+    """A schedule that has learned the cases of one check by heart is right on them, and wrong on the next ones."""
+    puzzle = PUZZLES[name]
+    seen = check(puzzle.reference, puzzle)
+    known = {repr(task.items): None for task in [row.case.work for row in seen.rows]}
+
+    def by_heart(work):
+        return puzzle.reference(work) if repr(work.items) in known else TaskList()
+
+    assert check(by_heart, puzzle, seed=seen.seed).error is None
+    failed = check(by_heart, puzzle)
+    assert failed.seed != seen.seed and "no update of partition" in failed.error
+    again = check(by_heart, puzzle, seed=int(re.search(r"seed=(\d+)\)", str(failed))[1]))
+    assert (again.error, [row.case for row in again.rows]) == (failed.error, [row.case for row in failed.rows])
+
+
+@given(st.sampled_from(list(PUZZLES)), st.integers(0, 10**9))
+def test_what_is_drawn_is_of_the_family_that_is_told(name, seed):
+    puzzle = PUZZLES[name]
+    (case,) = puzzle.hidden(seed, 1)
+    work, hardware = case.work, case.hardware
+    elements = [item.write_bytes // 12 for item in work.items]
+    most = max(elements)
+    assert 3 <= len(elements) <= 14 and 2 <= work.buffers <= 8 and 125_000 <= min(elements) <= most <= 4_000_000
+    resident = sum(item.resident for item in work.items)
+    assert resident <= len(elements) / 3 and (not resident or any(item.resident for item in puzzle.shown.work.items))
+    assert 0.316e9 <= hardware.disk_read.value <= 10e9 and 1e9 <= hardware.dram_bandwidth.value <= 100e9
+    assert 0.3 <= hardware.disk_write.value / hardware.disk_read.value <= 1.5 and hardware.disk_duplex in ("half", "full")
+    assert set(case.seconds) == set(puzzle.shown.seconds) and all(1e-3 <= s <= 0.1 for s in case.seconds.values())
+    assert case.steps == puzzle.shown.steps
+
+
+@pytest.mark.parametrize("wrong", [{"seed": -1}, {"seed": 1.5}, {"seed": "7"}, {"cases": -1}, {"cases": True}])
+def test_a_seed_or_a_count_that_is_none_is_named(wrong):
+    (name,) = wrong
+    with pytest.raises(ValueError, match=f"{name}="):
+        check(no_overlap, PUZZLES["read ahead"], **wrong)
 
 
 def test_a_slower_schedule_has_lower_marks_and_uses_less_memory():

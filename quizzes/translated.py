@@ -1,0 +1,73 @@
+"""The texts of a bank as messages of a catalogue, and a bank in another language. Pure but for reading catalogues.
+
+A question's texts are translated before its numbers are drawn: `{n}` in a text is a place that the translation keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pydantic import ValidationError
+
+from quizzes.languages import say_once
+from quizzes.question import Bank, Question
+from quizzes.say import spoken, words
+from quizzes.words import plain
+
+_READ = {"prompt", "explanation", "text", "left", "right", "reread"}
+_LISTS = ("choices", "traps", "wrong", "steps", "mistakes", "pairs", "extra")
+
+
+def messages(question: Question) -> list[str]:
+    """Every text of a question that a learner reads, and the words that are accepted, each once."""
+    found: list[str] = []
+
+    def seen(text: str) -> str:
+        found.append(text)
+        return text
+
+    _through(question, seen)
+    return [text for text in dict.fromkeys(found) if text]
+
+
+def translated(bank: Bank, domain: str | None = None) -> Bank:
+    """The bank in the language that is spoken here; what has no translation stays English. `domain`: else the lesson's."""
+    if spoken() == "en":
+        return bank
+    domain = domain or f"lesson_{bank.lesson}"
+    questions = tuple(_checked(question, domain) for question in bank.questions)
+    return bank.model_copy(update={"title": words(domain, bank.title), "questions": questions})
+
+
+def _checked(question: Question, domain: str) -> Question:
+    data = _through(question, lambda text: words(domain, text))
+    try:
+        return Question.model_validate(data)
+    except ValidationError as error:
+        said = error.errors()[0]["msg"].removeprefix("Value error, ")
+        say_once(
+            f"{domain}, {spoken()}: question {question.id} cannot be asked as translated ({said}); it is asked in English."
+        )
+        return question
+
+
+def _through(question: Question, say: Callable[[str], str]) -> dict[str, Any]:
+    """The question as data, with every text replaced by what `say` makes of it."""
+    data = question.model_dump()
+    for name in sorted(_READ & data.keys()):
+        data[name] = say(data[name])
+    data["hints"] = [say(hint) for hint in data["hints"]]
+    # Words are accepted in both languages: who reads French may type the English term, and the other way round.
+    data["accepted"] = list(dict.fromkeys([*data["accepted"], *(say(word) for word in data["accepted"])]))
+    for name in _LISTS:
+        data[name] = [{key: say(held) if key in _READ and held else held for key, held in part.items()} for part in data[name]]
+    # So are wrong words known in both, unless what is wrong in English is right in translation.
+    accepted = {plain(word) for word in data["accepted"]}
+    data["wrong"] = [
+        part | {"text": text}
+        for part, old in zip(data["wrong"], question.wrong, strict=True)
+        for text in dict.fromkeys([old.text, part["text"]])
+        if plain(text) not in accepted
+    ]
+    return data
