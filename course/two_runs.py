@@ -12,6 +12,7 @@ from offload_lab.plots.scale import second_label, share_label
 from offload_lab.plots.shown import Shown, Source, checked_source
 from offload_lab.plots.tables import Table
 from offload_lab.trace import Event
+from quizzes.say import _
 
 _TALL, _BETWEEN, _APART = 20, 3, 12
 _DASHES = ("", "4 3")
@@ -27,7 +28,7 @@ class TwoRuns(Shown):
 
     def summary(self) -> list[str]:
         said = [f"{name}: {second_label(run.seconds)}" for name, run in self.runs.items()]
-        return [f"From start to end, {self.source}. {'; '.join(said)}."]
+        return [_("From start to end, {source}. {times}.").format(source=self.source, times="; ".join(said))]
 
     def tables(self) -> list[Table]:
         rows = []
@@ -36,8 +37,8 @@ class TwoRuns(Shown):
             shares = [share_label(run.share(taken)) for run, taken in zip(self.runs.values(), busy, strict=True)]
             told = [f"{second_label(taken)}, {share}" for taken, share in zip(busy, shares, strict=True)]
             rows.append((lane_label(lane), *told))
-        rows.append(("start to end", *(second_label(run.seconds) for run in self.runs.values())))
-        return [Table(f"Time in which a lane was busy, {self.source}", ("", *self.runs), rows)]
+        rows.append((_("start to end"), *(second_label(run.seconds) for run in self.runs.values())))
+        return [Table(_("Time in which a lane was busy, {source}").format(source=self.source), ("", *self.runs), rows)]
 
     def svg(self) -> str:
         drawing = Drawing(self.title, self.summary()[0])
@@ -59,9 +60,9 @@ class TwoRuns(Shown):
                     crowded |= lane_row(drawing, scale, run.lanes[lane], style, y, _TALL, dashes)
             top += len(self.runs) * each + _APART
         ends = [(scale.x(run.seconds), name, dashes) for (name, run), dashes in zip(self.runs.items(), _DASHES, strict=True)]
-        for x, _, dashes in ends:
+        for x, _name, dashes in ends:
             drawing.line(f"M{x:.1f} {first - 4:.1f}V{bottom:.1f}", thick=2, dashes=dashes, halo=True)
-        drawing.flags([(x, f"end, {name}") for x, name, _ in ends], first - 9, left)
+        drawing.flags([(x, _("end, {name}").format(name=name)) for x, name, _dashes in ends], first - 9, left)
         drawing.below = bottom + 20
         if crowded:
             drawing.paragraph(CROWDED)
@@ -71,6 +72,6 @@ class TwoRuns(Shown):
 def two_runs(title: str, runs: Mapping[str, Iterable[Event]], *, source: Source = "predicted") -> TwoRuns:
     """Two runs by name, each from its own first event on. Raises ValueError for more or fewer, and as `timeline` does."""
     if len(runs) != len(_DASHES):
-        raise ValueError(f"two runs are drawn beside each other, not {len(runs)}")
+        raise ValueError(_("two runs are drawn beside each other, not {count}").format(count=len(runs)))
     checked_source(source)
     return TwoRuns(title, {name: Run.of(events) for name, events in runs.items()}, source)

@@ -36,6 +36,8 @@ from quizzes.question import BANK, KEYS, every, misconceptions
 from quizzes.translated import messages as question_messages
 
 ROOT = Path(__file__).parent.parent
+PLURALS = {"fr": (2, "(n > 1)"), "ko": (1, "0")}
+"""Forms and rule, as gettext's manual has them. Babel's French has a third, for whole millions, that nothing here says."""
 _CALLS = {"_": 1, "N_": 1, "_n": 2}
 Text = str | tuple[str, str]
 Found = Iterator[tuple[Text, str]]
@@ -163,6 +165,7 @@ def _complaint(message: Message, rule: Callable[[int], int]) -> str:
 def _fitting(catalog: Catalog) -> Catalog:
     """A copy without the translations that do not fit: no reader meets one, and none is looked at at run time."""
     rule, kept = gettext.c2py(catalog.plural_expr), Catalog(locale=catalog.locale, fuzzy=False)
+    kept._num_plurals, kept._plural_expr = catalog.num_plurals, catalog.plural_expr
     for message in catalog:
         if message.id and message.string and not message.fuzzy and not _complaint(message, rule):
             kept.add(message.id, message.string)
@@ -192,6 +195,8 @@ def begin(language: str) -> list[Path]:
         target = path.parent / language / "LC_MESSAGES" / f"{path.stem}.po"
         if not target.exists():
             catalog = Catalog(locale=locale, project="offload-lab", fuzzy=False)
+            if locale.language in PLURALS:
+                catalog._num_plurals, catalog._plural_expr = PLURALS[locale.language]
             catalog.update(template)
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(written(catalog))

@@ -144,5 +144,6 @@ def _read(path: Path) -> gettext.GNUTranslations | None:
         with path.open("rb") as file:
             return gettext.GNUTranslations(file)
     except (OSError, ValueError, LookupError, ArithmeticError, struct.error) as error:
-        say_once(f"{path} cannot be read ({error}): English is shown instead. Make it again with `make words`.")
+        why = getattr(error, "strerror", None) or error
+        say_once(f"{path} cannot be read ({why}): English is shown instead. Make it again with `make words`.")
         return None

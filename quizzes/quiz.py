@@ -44,7 +44,8 @@ class Quiz:
 
     def __new__(cls, lesson: str, locale: str | None = None, language: str | None = None) -> Quiz:
         if language is not None:
-            locale = locale or speak(language)
+            here = speak(language)
+            locale = locale or here
         if lesson not in _open:
             quiz = super().__new__(cls)
             quiz._begin(lesson, chosen_locale(locale))

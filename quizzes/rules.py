@@ -22,7 +22,7 @@ def rule(question: Question) -> str:
 
 def reread(heading: str) -> str:
     """What to read again after a wrong answer: a heading of the lesson."""
-    return _("Read again: {heading}.").format(heading=heading)
+    return _("Read again: {heading}.").format(heading=_(heading))
 
 
 def headline(verdict: Verdict) -> str:

@@ -25,13 +25,17 @@ def _fastest(parameters: int, disk: float, dram: float, overlapped: bool) -> flo
 step_seconds = Contract(
     "step_seconds",
     [
-        Case((1_000, 20_000.0, 26_000.0, False), 2.0, "Divide the bytes of each part by its bandwidth, and add the two."),
-        Case((_MORE, 2e9, 13e9, False), 12.0, "Multiply bytes a parameter by the number of parameters."),
-        Case((_MORE, 2e9, 13e9, True), 10.0, "What runs at the same time takes as long as the longer part."),
-        Case((_MORE, 1e12, 13e9, True), 2.0, "With a fast disk the update is the longer part."),
-        Case((0, 2e9, 13e9, True), 0.0, "No parameters, no seconds."),
-        Case((_MORE, 0.0, 13e9, True), ValueError, "A bandwidth that is not above 0 raises ValueError, with a sentence why."),
-        Case((_MORE, 2e9, -1.0, False), ValueError, "A bandwidth that is not above 0 raises ValueError, with a sentence why."),
+        Case((1_000, 20_000.0, 26_000.0, False), 2.0, N_("Divide the bytes of each part by its bandwidth, and add the two.")),
+        Case((_MORE, 2e9, 13e9, False), 12.0, N_("Multiply bytes a parameter by the number of parameters.")),
+        Case((_MORE, 2e9, 13e9, True), 10.0, N_("What runs at the same time takes as long as the longer part.")),
+        Case((_MORE, 1e12, 13e9, True), 2.0, N_("With a fast disk the update is the longer part.")),
+        Case((0, 2e9, 13e9, True), 0.0, N_("No parameters, no seconds.")),
+        Case(
+            (_MORE, 0.0, 13e9, True), ValueError, N_("A bandwidth that is not above 0 raises ValueError, with a sentence why.")
+        ),
+        Case(
+            (_MORE, 2e9, -1.0, False), ValueError, N_("A bandwidth that is not above 0 raises ValueError, with a sentence why.")
+        ),
     ],
     [
         Idea(

@@ -33,15 +33,15 @@ _UP = N_("After that many steps the sum has not reached the half-way point yet; 
 steps_until_it_moves = Contract(
     "steps_until_it_moves",
     [
-        Case((1.0, 0.001, 7), 4, "The gap at 1 is 1/128, half of it 1/256. How many updates of 0.001 reach that?"),
-        Case((1.0, 0.001, 10), 0, "Half of the gap is 0.00049 here, and the update is larger: it moves by itself."),
+        Case((1.0, 0.001, 7), 4, N_("The gap at 1 is 1/128, half of it 1/256. How many updates of 0.001 reach that?")),
+        Case((1.0, 0.001, 10), 0, N_("Half of the gap is 0.00049 here, and the update is larger: it moves by itself.")),
         Case((2.0, 0.001, 7), 8, _EXPONENT),
         Case((3.0, 0.001, 7), 8, _EXPONENT),
-        Case((0.5, 0.001, 7), 2, "Below 1 the gap is narrower."),
-        Case((1.0, 2.0**-8, 7), 0, "Exactly half of the gap counts as moving: ties go away from zero."),
-        Case((1.0, 2.0**-9, 7), 2, "Two of them are exactly half of the gap, which counts as moving."),
+        Case((0.5, 0.001, 7), 2, N_("Below 1 the gap is narrower.")),
+        Case((1.0, 2.0**-8, 7), 0, N_("Exactly half of the gap counts as moving: ties go away from zero.")),
+        Case((1.0, 2.0**-9, 7), 2, N_("Two of them are exactly half of the gap, which counts as moving.")),
         Case((2.0**-10, 1e-9, 7), 3815, _UP),
-        Case((1.0, 0.001, 23), 0, "float32 has a gap of 1.2e-7 at 1; 0.001 is far above it."),
+        Case((1.0, 0.001, 23), 0, N_("float32 has a gap of 1.2e-7 at 1; 0.001 is far above it.")),
     ],
     [
         Idea(N_("You wait for the whole gap. Rounding goes to the nearest number, so half of the gap is enough."), _whole_gap),

@@ -12,6 +12,7 @@ from course.pretend import Wire
 from offload_lab.training import Batches, GPTConfig, TinyGPT, corpus, loss_of
 from offload_lab.verify import Verdict, verify
 from quizzes.answers import shell
+from quizzes.say import N_, _
 
 Optimizer = Callable[..., Any]
 _SHAPES = ((40, 25), (300,), ())
@@ -21,15 +22,19 @@ _SETTINGS = {"lr": _LR, "betas": _BETAS, "eps": _EPS, "decay": _DECAY}
 
 # What people write instead of AdamW on masters, as a change to the right one; and what to say to whom it fits.
 _IDEAS = {
-    "alone": "Your masters are the rounded weights again in each step, so small updates are lost (lesson 2). Take the float32 "
-    "master of the step before, not the weight from the device.",
-    "no bias correction": "Your moments are used as they are. They began at zero: divide by 1 − beta**step, as adamw() does.",
-    "always step 1": "Your step count stays at 1: bias correction then never ends. Count every call of step().",
-    "count of updates": "Your count goes up with each weight. Bias correction counts steps, not weights.",
-    "forgets": "Your moments begin at zero in each step. Make them once, in __init__, and keep them.",
-    "no decay": "Your masters are not decayed: pass decay on to adamw().",
-    "defaults": "You call adamw() with its own defaults. Pass lr, betas, eps and decay on.",
-    "16-bit moments": "Your moments are kept in bfloat16. That is another algorithm: exp_avg_sq hardly ever changes there.",
+    "alone": N_(
+        "Your masters are the rounded weights again in each step, so small updates are lost (lesson 2). Take the float32 "
+        "master of the step before, not the weight from the device."
+    ),
+    "no bias correction": N_(
+        "Your moments are used as they are. They began at zero: divide by 1 − beta**step, as adamw() does."
+    ),
+    "always step 1": N_("Your step count stays at 1: bias correction then never ends. Count every call of step()."),
+    "count of updates": N_("Your count goes up with each weight. Bias correction counts steps, not weights."),
+    "forgets": N_("Your moments begin at zero in each step. Make them once, in __init__, and keep them."),
+    "no decay": N_("Your masters are not decayed: pass decay on to adamw()."),
+    "defaults": N_("You call adamw() with its own defaults. Pass lr, betas, eps and decay on."),
+    "16-bit moments": N_("Your moments are kept in bfloat16. That is another algorithm: exp_avg_sq hardly ever changes there."),
 }
 
 
@@ -38,21 +43,21 @@ def check_optimizer(kind: Optimizer) -> bool:
     shows one; return whether all is right. What it raises is said, not raised."""
     try:
         said, rows = _try(kind)
+        verdict = None if said else verified(kind)
     except LEARNERS_ERRORS as error:
-        print(f"Not yet: it stops with {type(error).__name__}: {error}")
+        print(_("Not yet: it stops with {type}: {error}").format(type=type(error).__name__, error=error))
         return False
-    if said:
+    if verdict is None:
         print(said)
         if rows and shell() is not None:
             from IPython.display import display
 
-            display(Beside("Bytes a parameter over the link: expected and yours", rows))
+            display(Beside(_("Bytes a parameter over the link: expected and yours"), rows))
         return False
-    verdict = verified(kind)
-    print("Down 2 and up 2 bytes a parameter, and masters as they should be. Now the engine's own test:\n")
+    print(_("Down 2 and up 2 bytes a parameter, and masters as they should be. Now the engine's own test:\n"))
     print(verdict)
     if not verdict.ok:
-        print("\nNot yet: on a model of many layers it drifts. Is anything shared between weights, or kept in 16 bits?")
+        print(_("\nNot yet: on a model of many layers it drifts. Is anything shared between weights, or kept in 16 bits?"))
     return verdict.ok
 
 
@@ -60,10 +65,11 @@ def _try(kind: Optimizer) -> tuple[str, list[tuple[str, float, float | None, str
     """What is wrong, empty for nothing; and the rows of the picture."""
     wire, weights = Wire(), _weights()
     mine = kind(weights, wire, **_SETTINGS)
-    if getattr(mine, "masters", None) in (None, ...):
-        return "Not begun. Fill in __init__ first: self.masters, one float32 tensor for each weight.", []
+    masters = getattr(mine, "masters", None)
+    if masters is None or masters is ...:
+        return _("Not begun. Fill in __init__ first: self.masters, one float32 tensor for each weight."), []
     if wrong := _wrong_masters(mine.masters, weights):
-        return f"Not yet: {wrong}", []
+        return _("Not yet: {wrong}").format(wrong=wrong), []
     elements, before = 0, [weight.detach().clone() for weight in weights]
     for step in range(_STEPS):
         gradients = _gradients(step)
@@ -72,47 +78,57 @@ def _try(kind: Optimizer) -> tuple[str, list[tuple[str, float, float | None, str
             elements += 0 if gradient is None else gradient.numel()
         mine.step()
     if not wire.crossings and all(torch.equal(a, b.detach()) for a, b in zip(before, weights, strict=True)):
-        return "Not begun. Fill in step(): after six steps no weight has changed, and nothing has crossed the link.", []
+        return _("Not begun. Fill in step(): after six steps no weight has changed, and nothing has crossed the link."), []
     down, up = wire.crossed("down") / elements, wire.crossed("up") / elements
     rows = [(f"bytes {way}", 2.0, each, f"{each:.3g}") for way, each in (("down", down), ("up", up))]
     if wrong := _wrong_masters(mine.masters, weights) or _wrong_bytes(wire, down, up) or _wrong_numbers(mine.masters, weights):
-        return f"Not yet: {wrong}", rows
+        return _("Not yet: {wrong}").format(wrong=wrong), rows
     return "", rows
 
 
 def _wrong_masters(masters: Any, weights: Sequence[torch.Tensor]) -> str:
     if not isinstance(masters, list | tuple) or len(masters) != len(weights):
-        return f"self.masters has to be a list of {len(weights)} tensors, one for each weight, in their order."
+        return _("self.masters has to be a list of {count} tensors, one for each weight, in their order.").format(
+            count=len(weights)
+        )
     for number, (master, weight) in enumerate(zip(masters, weights, strict=True)):
         if not isinstance(master, torch.Tensor) or master.shape != weight.shape:
-            return f"self.masters[{number}] has to be a tensor of shape {tuple(weight.shape)}, as its weight."
+            return _("self.masters[{number}] has to be a tensor of shape {shape}, as its weight.").format(
+                number=number, shape=tuple(weight.shape)
+            )
         if master.dtype != torch.float32:
-            return f"self.masters[{number}] is {master.dtype}. A master is float32; 16 bits lose small updates (lesson 2)."
+            return _("self.masters[{number}] is {dtype}. A master is float32; 16 bits lose small updates (lesson 2).").format(
+                number=number, dtype=master.dtype
+            )
     return ""
 
 
 def _wrong_bytes(wire: Wire, down: float, up: float) -> str:
-    wide = {way for way, dtype, _ in wire.crossings if dtype.itemsize > 2}
+    wide = {way for way, dtype, _count in wire.crossings if dtype.itemsize > 2}
     if down == 0:
-        return (
-            "nothing came down the link, so you read a gradient where it lies. Here device and host share a memory, and it "
-            "works; on an accelerator the host cannot. Fetch it with self.wire.down(…)."
+        return _(
+            "nothing came down the link, so you read a gradient where it lies. Here device and host share a "
+            "memory, and it works; on an accelerator the host cannot. Fetch it with self.wire.down(…)."
         )
     if "down" in wide:
-        return f"{down:.3g} bytes a parameter come down. You widen before the link; fetch 16 bits, then widen on this side."
+        return _(
+            "{down:.3g} bytes a parameter come down. You widen before the link; fetch 16 bits, then widen on this side."
+        ).format(down=down)
     if down > 2:
-        return (
-            f"{down:.3g} bytes a parameter come down, and the gradient has 2. What else do you fetch? With whole masters in "
-            "host memory the weight need not come down, and the state is here already."
-        )
+        return _(
+            "{down:.3g} bytes a parameter come down, and the gradient has 2. What else do you fetch? With "
+            "whole masters in host memory the weight need not come down, and the state is here already."
+        ).format(down=down)
     if up == 0:
-        return "nothing went up the link, so the device computes on with its old weights. Send them with self.wire.up(…)."
+        return _("nothing went up the link, so the device computes on with its old weights. Send them with self.wire.up(…).")
     if "up" in wide:
-        return f"{up:.3g} bytes a parameter go up: float32 masters. Round them on this side, and send 16 bits."
+        return _("{up:.3g} bytes a parameter go up: float32 masters. Round them on this side, and send 16 bits.").format(up=up)
     if up > 2:
-        return f"{up:.3g} bytes a parameter go up, and the new weight has 2. What else do you send?"
+        return _("{up:.3g} bytes a parameter go up, and the new weight has 2. What else do you send?").format(up=up)
     if (down, up) != (2, 2):
-        return f"{down:.3g} bytes a parameter come down and {up:.3g} go up, where each should be 2. Is a weight left out?"
+        return _(
+            "{down:.3g} bytes a parameter come down and {up:.3g} go up, where each should be 2. Is a weight left out?"
+        ).format(down=down, up=up)
     return ""
 
 
@@ -122,11 +138,15 @@ def _wrong_numbers(masters: Sequence[torch.Tensor], weights: Sequence[torch.Tens
     if not any(_near(masters, _masters_of(right), start) for right in ("", "own count")):
         for name, told in _IDEAS.items():
             if _near(masters, _masters_of(name), start):
-                return told
-        return "after six steps the masters are not AdamW's. Is every update made with this step's gradient of its own weight?"
+                return _(told)
+        return _(
+            "after six steps the masters are not AdamW's. Is every update made with this step's gradient of its own weight?"
+        )
     for number, (master, weight) in enumerate(zip(masters, weights, strict=True)):
         if not torch.equal(weight.detach(), master.to(weight.dtype)):
-            return f"weight {number} on the device is not its master, rounded to 16 bits. What is sent up, and when?"
+            return _("weight {number} on the device is not its master, rounded to 16 bits. What is sent up, and when?").format(
+                number=number
+            )
     return ""
 
 

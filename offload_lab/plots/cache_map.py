@@ -109,14 +109,13 @@ class Residency(Shown):
             drawing.text(LEFT - 6, top + row * tall + tall / 2 + 4, _label(rows[row].start), role="faint", anchor="end")
         drawing.text(MARGIN, top - 8, "partition", role="faint")
         bottom = top + len(rows) * tall
-        last = float(LEFT) - 12
-        for column, span in enumerate(columns):
-            words = _label(self.first_step + span.start)
+        words = [_label(self.first_step + span.start) for span in columns]
+        # Every so many columns one number, so that the steps between two of them are always the same.
+        apart = max(1, -(-int(max(width_of(word, 12) for word in words) + 10) // max(int(wide), 1)))
+        for column in range(0, len(columns), apart):
             x = LEFT + column * wide + wide / 2
-            half = width_of(words, 12) / 2
-            if x - half > last + 10 and x + half < WIDTH - 4:
-                drawing.text(x, bottom + 16, words, role="faint", anchor="middle")
-                last = x + half
+            if x + width_of(words[column], 12) / 2 < WIDTH - 4:
+                drawing.text(x, bottom + 16, words[column], role="faint", anchor="middle")
         drawing.text(LEFT - 6, bottom + 16, "step", role="faint", anchor="end")
 
 

@@ -35,6 +35,8 @@ class Mark:
     passed: int
     cases: int
     notes: list[str] = field(default_factory=list)
+    judged: bool = True
+    """False where this machine could not run it: its 0 says nothing, and an earlier score in the gradebook stands."""
 
 
 @dataclass
@@ -63,6 +65,9 @@ def judge(exercise: Exercise, source: str, level: Level, limits: Limits = LIMITS
     outcome = run(source, exercise.function, [case.arguments for case in cases], level, limits, private)
     if outcome.kind == "isolation":
         raise ExercisesError(_("{why}. Nothing was graded.").format(why=outcome.ended))
+    if outcome.kind == "machine":
+        told = _("not judged: {why}. Grade again; until then an earlier score in the gradebook stands")
+        return Mark(exercise.id, 0.0, exercise.points, 0, len(cases), [clean(told.format(why=outcome.ended))], judged=False)
     return mark(exercise, outcome)
 
 

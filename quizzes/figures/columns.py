@@ -67,7 +67,7 @@ class Columns(Picture):
 
     def draw(self, drawing: Drawing) -> None:
         columns, names, styles = self.moments.columns(), self.moments.names(), self.styles()
-        largest = max(sum(held.values()) for _step, _what, held in columns)
+        largest = float(max(sum(held.values()) for _step, _what, held in columns))
         largest = max(largest, (self.moments.limit or 0) * 1e9) * 1.08
         top = drawing.below + 14
         bottom, width = top + HIGH, WIDTH - LEFT - MARGIN
