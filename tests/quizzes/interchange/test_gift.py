@@ -221,6 +221,16 @@ def test_a_note_never_speaks_against_the_file(forgery):
     ]
 
 
+def test_a_note_numbers_no_options():
+    pairs = [
+        {"id": f"p{n}", "left": f"l{n}", "right": f"r{n}", "explanation": "e", "misconception": "one-moment"} for n in (1, 2)
+    ]
+    held = Question.model_validate({"id": "x", "name": "q1", "kind": "match", "prompt": "Which?", "pairs": pairs})
+    text = formats.export([bank(held)], "gift")[0].decode()
+    same = only(text.replace('"id":"p', '"option":"7","id":"p'))
+    assert [pair.option for pair in same.pairs] == ["1", "2"] and [pair.id for pair in same.pairs] == ["p1", "p2"]
+
+
 def test_thirds_are_thirds():
     from quizzes.interchange.decimals import listed, share, weight
 
