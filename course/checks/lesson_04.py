@@ -26,7 +26,8 @@ _IDEAS: tuple[tuple[Schedule, str], ...] = (
         partial(schedulers.read_ahead, depth=2),
         N_(
             "You read one partition ahead, and no further: each update still waits for the write before it, or there are "
-            "buffers that you do not use. An update has to wait for its own read; `work.buffers` says how many buffers there are."
+            "buffers that you do not use. An update has to wait for its own read; `work.buffers` says how many buffers "
+            "there are."
         ),
     ),
     (
