@@ -1,6 +1,7 @@
 """Trainings in processes of their own: under a hard limit on memory, or killed in the middle of a step.
 
-As a program it is the child: `python -m course.children '<spec as JSON>'` writes one JSON object to stdout.
+As a program it is the child: `python -m course.children '<spec as JSON>'` writes a JSON object a line to stdout. It loads
+everything once, starts no thread, and forks a process for each training.
 """
 
 from __future__ import annotations
@@ -11,7 +12,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -54,77 +57,96 @@ class Limited:
         )
 
 
-def under_limit(tier: str, parameters: int, limit: int, ram_budget: int = 24_000_000, steps: int = 3) -> Limited:
-    """Train `parameters` bfloat16 weights with their state in `tier`, in a process that may have `limit` bytes of private
-    memory more than it has when all is loaded. Where the system enforces no such limit there is none (`.limit` is None).
+def under_limit(
+    tiers: Sequence[str], parameters: int, limit: int, ram_budget: int = 24_000_000, steps: int = 3
+) -> list[Limited]:
+    """Train `parameters` bfloat16 weights with their state in each of `tiers`, one after the other, in processes that may have
+    `limit` bytes of private memory more than they have when all is loaded. Where the system enforces no such limit there is
+    none (`.limit` is None).
 
-    Leaves no file. Raises ChildError where the child ends in another way than trained or out of memory.
+    Leaves no file. Raises ChildError where one ends in another way than trained or out of memory.
     """
-    enforced = not limit_is_enforced()
+    most = None if limit_is_enforced() else limit
     with tempfile.TemporaryDirectory(prefix="limited-", dir=".") as folder:
-        spec = {"do": "limit", "tier": tier, "parameters": parameters, "limit": limit if enforced else None, "folder": folder}
-        told = _ended(
-            _started(spec | {"ram_budget": ram_budget, "steps": steps}), _("the training with tier={tier!r}").format(tier=tier)
-        )
-    return Limited(tier=tier, limit=limit if enforced else None, **told)
+        spec = {"do": "limit", "tiers": list(tiers), "parameters": parameters, "limit": most, "folder": folder}
+        told = _ended(_started(spec | {"ram_budget": ram_budget, "steps": steps}), _("a training under a limit"))
+    return [Limited(tier=tier, limit=most, **one) for tier, one in zip(tiers, told, strict=True)]
 
 
 def killed(durabilities: Sequence[str | int], in_step: int = 7) -> dict[str | int, int | None]:
     """Train with each durability, all at once, until `kill -9` in the middle of the writes of step `in_step`. Returns the
     step that each directory can restore; None for none. Leaves no file. Raises ChildError as `under_limit`."""
-    found: dict[str | int, int | None] = {}
     with tempfile.TemporaryDirectory(prefix="killed-", dir=".") as folder:
-        running = {}
-        try:
-            for number, durability in enumerate(durabilities):
-                where = Path(folder) / str(number)
-                spec = {"do": "kill", "durability": durability, "folder": str(where), "in_step": in_step}
-                running[durability] = where, _started(spec)
-            for durability, (where, child) in running.items():
-                _ended(child, _("the training with durability={durability!r}").format(durability=durability), to_be_killed=True)
-                found[durability] = inspect(where).step
-        finally:
-            for _where, child in running.values():
-                if child.poll() is None:
-                    child.kill()
-                child.communicate()
-    return found
+        places = [str(Path(folder) / str(number)) for number in range(len(durabilities))]
+        spec = {"do": "kill", "durabilities": list(durabilities), "folders": places, "in_step": in_step}
+        _ended(_started(spec), _("a training that was to be killed"))
+        return {durability: inspect(Path(place)).step for durability, place in zip(durabilities, places, strict=True)}
 
 
 def _started(spec: dict[str, Any]) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "course.children", json.dumps(spec)]
     # The kernel's own path: a notebook's folder need not be one from which this module is found.
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+    return subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    )
 
 
-def _ended(child: subprocess.Popen[str], what: str, to_be_killed: bool = False) -> dict[str, Any]:
+def _ended(child: subprocess.Popen[str], what: str) -> list[dict[str, Any]]:
     try:
         out, err = child.communicate(timeout=_WAIT)
     except subprocess.TimeoutExpired as error:
         raise ChildError(_("{what} did not end within {seconds} s").format(what=what, seconds=_WAIT)) from error
-    finally:  # Ctrl-C, too: no child goes on
+    finally:  # Ctrl-C, too: neither the child nor what it has forked goes on
         if child.poll() is None:
-            child.kill()
+            os.killpg(child.pid, signal.SIGKILL)
             child.communicate()
-    if to_be_killed and child.returncode == -signal.SIGKILL:
-        return {}
-    if to_be_killed or child.returncode != 0:
+    if child.returncode != 0:
         last = (err.strip().splitlines() or [_("(it said nothing)")])[-1]
         raise ChildError(_("{what} ended with {returncode}: {last}").format(what=what, returncode=child.returncode, last=last))
-    told: dict[str, Any] = json.loads(out.splitlines()[-1])
-    return told
+    return [json.loads(line) for line in out.splitlines()]
 
 
 # --- the child ----------------------------------------------------------------------------------------------------------
 
 
-def _limited(spec: dict[str, Any]) -> dict[str, Any]:
-    import threading
-    import time
+def _forked(work: Callable[[], dict[str, Any] | None]) -> int:
+    """The id of a process that does `work`, prints what it returns as JSON, and ends with 0, or, where it raises, with 1."""
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        told = work()
+        if told is not None:
+            print(json.dumps(told), flush=True)
+        code = 0
+    except BaseException as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    finally:
+        os._exit(code)
 
+
+def _code(pid: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def _main(spec: dict[str, Any]) -> int:
+    with OffloadAdamW([torch.nn.Parameter(torch.ones(8, dtype=torch.bfloat16))]):
+        pass  # the update loop is loaded, once for all of them
+    if spec["do"] == "limit":
+        codes = [_code(_forked(lambda tier=tier: _limited(spec, tier))) for tier in spec["tiers"]]
+        return max(abs(code) for code in codes)
+    pids = [
+        _forked(lambda durability=durability, folder=folder: _until_killed(durability, folder, spec["in_step"]))
+        for durability, folder in zip(spec["durabilities"], spec["folders"], strict=True)
+    ]
+    return int([_code(pid) for pid in pids] != [-signal.SIGKILL] * len(pids))
+
+
+def _limited(spec: dict[str, Any], tier: str) -> dict[str, Any]:
     threading.stack_size(1 << 20)  # a limit on data counts every thread's stack in full
-    warm_up(spec["tier"], spec["folder"])
+    warm_up(tier, str(Path(spec["folder"]) / tier))
     before = vm_data() or 0
     if spec["limit"] is not None:
         limit_data(spec["limit"])
@@ -132,10 +154,9 @@ def _limited(spec: dict[str, Any]) -> dict[str, Any]:
     try:
         layers = [torch.nn.Parameter(torch.ones(spec["parameters"] // 8, dtype=torch.bfloat16)) for _ in range(8)]
         policy = OffloadPolicy()
-        if spec["tier"] == "disk":
-            policy = OffloadPolicy(
-                tier="disk", directory=Path(spec["folder"]) / "state", ram_budget=spec["ram_budget"], durability="checkpoint"
-            )
+        if tier != "ram":
+            where = Path(spec["folder"]) / "state"
+            policy = OffloadPolicy(tier=tier, directory=where, ram_budget=spec["ram_budget"], durability="checkpoint")
         with OffloadAdamW(layers, offload=policy) as optimizer:
             for _ in range(spec["steps"]):
                 for layer in layers:
@@ -152,11 +173,9 @@ def _limited(spec: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def _until_killed(spec: dict[str, Any]) -> dict[str, Any]:
+def _until_killed(durability: str | int, folder: str, in_step: int) -> None:
     weight = torch.nn.Parameter(torch.ones(400_000, dtype=torch.bfloat16))
-    policy = OffloadPolicy(
-        tier="disk", directory=spec["folder"], durability=spec["durability"], partition_size=50_000, io_threads=1
-    )
+    policy = OffloadPolicy(tier="disk", directory=folder, durability=durability, partition_size=50_000, io_threads=1)
     write, left = BlockFile.write, [-1]
 
     def dies(file: BlockFile, data: Any, offset: int) -> None:
@@ -167,15 +186,12 @@ def _until_killed(spec: dict[str, Any]) -> dict[str, Any]:
 
     BlockFile.write = dies  # type: ignore[method-assign]
     with OffloadAdamW([weight], offload=policy) as optimizer:
-        for _ in range(spec["in_step"] - 1):
+        for step in range(1, in_step + 1):
+            if step == in_step:
+                left[0] = 4  # of the eight partitions that it writes
             weight.grad = torch.full_like(weight, 0.01)
             optimizer.step()
-        left[0] = 4  # of the eight partitions that the next step writes
-        weight.grad = torch.full_like(weight, 0.01)
-        optimizer.step()
-    return {}
 
 
 if __name__ == "__main__":
-    given = json.loads(sys.argv[1])
-    print(json.dumps((_limited if given["do"] == "limit" else _until_killed)(given)))
+    sys.exit(_main(json.loads(sys.argv[1])))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 import psutil
@@ -17,6 +16,7 @@ from offload_lab.hardware import Figure, Hardware
 from offload_lab.measuring import measure
 from offload_lab.state_bytes import readable
 from offload_lab.storage.direct_io import StorageError, require_disk_tier
+from quizzes.certificates.publish import publish
 from quizzes.say import N_, _
 
 LADDER = (  # field of Hardware, and what a learner calls it
@@ -68,14 +68,7 @@ def keep(hardware: Hardware) -> Path:
     """Write the hardware file, whole or not at all; return where it is. Raises OSError, with the path."""
     path = hardware_file()
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, beside = tempfile.mkstemp(prefix=".hardware-", dir=path.parent)
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(hardware.to_json() + "\n")
-        os.replace(beside, path)
-    except OSError:
-        Path(beside).unlink(missing_ok=True)
-        raise
+    publish({path: (hardware.to_json() + "\n").encode()})
     return path
 
 

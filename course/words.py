@@ -45,7 +45,11 @@ Found = Iterator[tuple[Text, str]]
 
 def in_code(path: Path) -> Iterator[Text]:
     """The texts that a module marks with `_`, `N_` and `_n`. Raises ValueError for a text that is put together at run time."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (SyntaxError, OSError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+    for node in ast.walk(tree):
         name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
         if name not in _CALLS:
             continue
@@ -96,7 +100,7 @@ def lesson(number: str) -> Found:
 
 
 def graded() -> Found:
-    """The graded questions and the hints of hidden cases; none where the keys are not installed."""
+    """The graded questions and the hints and ideas of hidden cases; none where the keys are not installed."""
     for path, bank in every(KEYS).items():
         yield bank.title, path.name
         for question in bank.questions:
@@ -105,6 +109,8 @@ def graded() -> Found:
     for exercise in with_keys() if HIDDEN.is_dir() else ():
         for case in exercise.hidden:
             yield case.hint, exercise.id
+            for trap in filter(lambda trap: trap.idea, case.traps):
+                yield trap.idea, exercise.id
 
 
 def templates() -> dict[Path, Catalog]:

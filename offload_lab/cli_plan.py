@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 
 from offload_lab.endings import refuse
 
-_PRODUCT = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
+_PRODUCT = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "B": 10**9, "T": 10**12}
 
 
 def count(text: str, option: str) -> int:
@@ -19,7 +20,11 @@ def count(text: str, option: str) -> int:
     match = re.fullmatch(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][0-9]{1,2})?)\s*([kKmMgGbBtT]?)\s*", text)
     if match is None:
         refuse(f"{option}: cannot read {text!r} as a number; write 25000000, 25e6, 25M or 7B")
-    return round(float(match[1].replace("_", "")) * _PRODUCT[match[2].upper()])
+    # As a fraction: a float has no digits beyond the sixteenth, and rounds half a parameter away.
+    number = Fraction(match[1].replace("_", "")) * _PRODUCT[match[2].upper()]
+    if number.denominator != 1:
+        refuse(f"{option}: {text!r} is no whole number; write 25000000, 25e6, 25M or 7B")
+    return int(number)
 
 
 def _bytes(text: str | None, option: str) -> int | None:
@@ -30,7 +35,13 @@ def _bytes(text: str | None, option: str) -> int | None:
     try:
         nbytes = parse_bytes(text)
     except ValueError as error:
-        refuse(f"{option}: {error}")
+        # A comma and "Go" are French for a point and "GB": a guess, but one that is asked and not made.
+        meant = re.sub(r"(?i)(?<=[kmgti])o\s*$", "B", text.replace(",", "."))
+        try:
+            parse_bytes(meant)
+        except ValueError:
+            refuse(f"{option}: {error}")
+        refuse(f"{option}: {error}. Is {meant!r} meant?" if meant != text else f"{option}: {error}")
     if nbytes < 1 << 20:
         refuse(f"{option}: {text!r} is {nbytes:,} bytes; write the unit as well, for example 24GiB")
     return nbytes
@@ -85,7 +96,7 @@ def plan(
         "dtype": dtype, "batch": batch, "sequence": sequence, "accumulation": accumulation, "checkpointing": checkpointing,
         "state": state, "weights": weights, "gradients": gradients, "directory": directory,
         "ram_budget": _bytes(ram_budget, "--ram-budget"), "state_dtype": state_dtype,
-        "durability": int(durability) if durability.isdigit() else durability,
+        "durability": int(durability) if re.fullmatch("[0-9]{1,9}", durability) else durability,
         "run_tokens": None if run_tokens is None else count(run_tokens, "--run-tokens"), "loss": loss,
     }  # fmt: skip
     given = [name for name, value in described.items() if value is not None]
@@ -114,9 +125,13 @@ def plan(
         refuse(_as_options(str(error)))
 
 
+_WRITE_IT = "write it with: offload-lab measure --json"
+
+
 def _machine(name: str | None, path: Path | None, described: dict[str, Any], gpus: int | None) -> Any:
     from offload_lab import catalogue, given_machine
     from offload_lab.hardware import Hardware
+    from offload_lab.json_text import parsed
 
     sizes = {key: _bytes(described[f"--{key.replace('_', '-')}"], f"--{key}") for key in ("ram", "gpu_memory", "disk")}
     if name is not None and path is not None:
@@ -128,11 +143,13 @@ def _machine(name: str | None, path: Path | None, described: dict[str, Any], gpu
         if path is None:
             return given_machine.changed(catalogue.machine(name or ""), **sizes, price=described["--price"], gpus=gpus)
         try:
-            read = Hardware.from_dict(json.loads(path.read_text(encoding="utf-8")))
+            read = Hardware.from_dict(parsed(path.read_text(encoding="utf-8")))
         except OSError as error:
             refuse(f"--hardware: {str(path)!r} cannot be read: {error.strerror}")
-        except json.JSONDecodeError as error:
-            refuse(f"--hardware: {str(path)!r} is no JSON ({error}); write it with: offload-lab measure --json > {path.name}")
+        except UnicodeDecodeError as error:
+            refuse(f"--hardware: {str(path)!r} is no text in UTF-8 ({error.reason}); {_WRITE_IT} > {path.name}")
+        except ValueError as error:
+            refuse(f"--hardware: {str(path)!r}: {error}; {_WRITE_IT} > {path.name}")
         return given_machine.changed(read, **sizes, price=described["--price"], gpus=gpus)
     if sizes["ram"] is None:
         refuse("--ram is needed, such as 128GiB, where a machine is described by parts; or name one with --machine")

@@ -12,6 +12,7 @@ from offload_lab.catalogue_gpus import GPUS, Gpu
 from offload_lab.hardware import GIVEN, Figure, Hardware
 
 MEMORY, DISK = "ddr5-dual", "nvme4-consumer"
+_MOST_GPUS, _HIGHEST_PRICE = 1_000_000, 1e9
 _CPU_FLOPS = 0.8e12  # 16 cores of 50 GFLOP/s, as the catalogue's desktop
 
 
@@ -31,6 +32,8 @@ def machine(
     """`ram`, `gpu_memory` (of one accelerator) and `disk` in bytes, `price` in US dollars an hour; the rest are names of the
     catalogue. Without `gpu` the one with the nearest memory lends its speeds. Raises ValueError naming what is wrong.
     """
+    _check_gpus(gpus)
+    _check_price(price)
     if gpu is None and gpu_memory is None and (link is not None or gpus != 1):
         raise ValueError("a link and a number of accelerators are of accelerators: give gpu or gpu_memory as well")
     part: Gpu | None = None
@@ -64,6 +67,7 @@ def changed(
 ) -> Hardware:
     """A known machine with other sizes, or another number of accelerators. Raises ValueError for memory of an accelerator that
     it does not have."""
+    _check_price(price)
     if gpus is not None:
         hardware = several(hardware, gpus)
     if gpu_memory is not None and not hardware.gpus:
@@ -73,14 +77,23 @@ def changed(
     return replace(hardware, **figures)
 
 
+def _check_gpus(gpus: int) -> None:
+    if isinstance(gpus, bool) or not isinstance(gpus, int) or not 1 <= gpus <= _MOST_GPUS:
+        raise ValueError(f"gpus={gpus!r}: a whole number of 1 to {_MOST_GPUS:,} is needed")
+
+
+def _check_price(price: float | None) -> None:
+    if price is not None and not 0 <= price <= _HIGHEST_PRICE:
+        raise ValueError(f"price={price!r}: a number of 0 to {_HIGHEST_PRICE:,.0f} is needed, US dollars an hour")
+
+
 def several(hardware: Hardware, gpus: int) -> Hardware:
     """`hardware` with `gpus` accelerators instead of its own; its memory and its disk stay as they are.
 
     An hour costs in proportion, which is assumed: the price is of the whole machine. Raises ValueError where it has no
     accelerator, or one that shares its memory with the host.
     """
-    if gpus < 1:
-        raise ValueError(f"gpus={gpus!r}: a whole number of at least 1 is needed")
+    _check_gpus(gpus)
     if not hardware.gpus:
         raise ValueError(f"gpus={gpus}: {hardware.name} has no accelerator; name a machine with one")
     if hardware.unified and gpus != hardware.gpus:

@@ -125,10 +125,10 @@ class Hardware:
                     raise ValueError(f"hardware: {name} is no figure: {error}") from error
             else:
                 values[name] = tuple(value) if name in _LISTS and isinstance(value, list) else value
-        try:
-            hardware = cls(**values)
-        except TypeError as error:
-            raise ValueError(f"hardware is incomplete: {error}") from error
+        missing = [name for name in ("name", "ram", "dram_bandwidth") if name not in values]
+        if missing:
+            raise ValueError(f"hardware is incomplete: it has no {', '.join(missing)}")
+        hardware = cls(**values)
         for name in known:
             value = getattr(hardware, name)
             if not _right(name, value):

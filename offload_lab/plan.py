@@ -34,6 +34,7 @@ from types import UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from offload_lab.hardware import Hardware
+from offload_lab.json_text import parsed
 
 FORMAT = 1
 Tier = Literal["gpu", "ram", "disk"]
@@ -231,7 +232,7 @@ class Plan:
         return out
 
     def to_json(self) -> str:
-        return json.dumps(self.to_dict(), indent=2)
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False)
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Plan:
@@ -257,9 +258,9 @@ class Plan:
     def from_json(cls, text: str) -> Plan:
         """The plan in `text`. Raises ValueError where it is no JSON, or no plan."""
         try:
-            given = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"this is no plan: it cannot be read as JSON ({error})") from None
+            given = parsed(text)
+        except ValueError as error:
+            raise ValueError(f"this is no plan: {error}") from None
         return cls.from_dict(given)
 
 

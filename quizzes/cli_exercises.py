@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from quizzes.say import _, _n
+
+if TYPE_CHECKING:
+    from quizzes.exercises.grade import Report
 
 app = typer.Typer(no_args_is_help=True, help=__doc__)
 Course = Annotated[Path, typer.Option(help="The course folder, with submitted/<student>/exercises/exercises.ipynb.")]
@@ -36,13 +39,18 @@ def grade(
     course: Course = Path("graded"),
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     feedback: Annotated[Path | None, typer.Option(help="A folder for a page of feedback per student.")] = None,
+    db_url: Annotated[str | None, typer.Option(help="Gradebook, for example postgresql://…; else COURSE/gradebook.db.")] = None,
     accept: Annotated[
         bool, typer.Option("--i-accept-no-isolation", help="Run learners' code as yourself where no isolation works.")
     ] = False,
 ) -> None:
-    """Run and grade every submission's exercises. A bad one is named and does not stop the others."""
+    """Run and grade every submission's exercises. A bad one is named and does not stop the others.
+
+    The points go into the gradebook as an assignment of their own. Marks given there by hand stay.
+    """
     from quizzes.exercises import grade as grading
-    from quizzes.exercises.exercise import ExerciseError
+    from quizzes.exercises.exercise import ExerciseError, with_keys
+    from quizzes.exercises.gradebook import enter
     from quizzes.exercises.sandbox import NoIsolation
     from quizzes.exercises.submission import is_student
 
@@ -57,7 +65,19 @@ def grade(
         raise _stop(error) from None
     if as_json:
         typer.echo(json.dumps(report.to_json(), ensure_ascii=False))
-        return
+    else:
+        _say(report)
+    try:
+        standing = enter(course, report, with_keys(), db_url)
+    except (grading.ExercisesError, ExerciseError) as error:
+        raise _stop(error) from None  # after the report: what was computed is not lost
+    for result in report.results:
+        if result.student in standing and standing[result.student] != result.score:
+            told = _("{student}: {score:g} points stand in the gradebook, with marks given by hand or of an earlier grading")
+            typer.echo(told.format(student=result.student, score=standing[result.student]), err=as_json)
+
+
+def _say(report: Report) -> None:
     typer.echo(_("Isolation: {level}").format(level=report.isolation))
     for result in report.results:
         scored = _("{name}: {score:g} of {most:g}")

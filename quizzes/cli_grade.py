@@ -20,6 +20,7 @@ Lesson = Annotated[str, typer.Option(help='The number of the lesson, for example
 def register(app: typer.Typer) -> None:
     app.command()(build)
     app.command()(grade)
+    app.command()(feedback)
 
 
 def build(course: Course = Path("graded"), lesson: Lesson = "01") -> None:
@@ -92,12 +93,31 @@ def grade(
                 typer.echo(f"    {note}")
     open_ = [result for result in grades.results if result.undecided]
     if open_:
-        told = _(
-            "{count} questions of {learners} learners are in conflict and count 0 until you give a mark in formgrader: {which}"
-        )
+        told = _("In conflict, and worth 0 until you give a mark in formgrader: {which}")
         which = "; ".join(f"{result.student}: {', '.join(result.undecided)}" for result in open_)
-        count = sum(len(result.undecided) for result in open_)
-        typer.echo(told.format(count=count, learners=len(open_), which=which), err=as_json)
+        typer.echo(told.format(which=which), err=as_json)
+
+
+def feedback(
+    course: Course = Path("graded"),
+    lesson: Lesson = "01",
+    students: Annotated[Path | None, typer.Option(help="Class list, CSV with a column id; else COURSE/students.csv.")] = None,
+    db_url: Annotated[str | None, typer.Option(help="Gradebook, for example postgresql://…; else SQLite.")] = None,
+) -> None:
+    """Write each graded learner's page anew, with marks that you gave by hand since. `grade` writes them as well."""
+    from quizzes.nbgrader.course import CourseError, rewrite_feedback
+    from quizzes.nbgrader.due import DueError
+    from quizzes.nbgrader.roster import RosterError
+    from quizzes.question import BankError
+
+    try:
+        done = rewrite_feedback(course, lesson, students, db_url)
+    except (CourseError, BankError, DueError, RosterError, OSError) as error:
+        raise stop(str(error)) from None
+    for path in done.pages:
+        typer.echo(path)
+    for note in done.notes:
+        typer.echo(note, err=True)
 
 
 def _trust(issuers: list[str], attempts: int, typed_too: bool) -> Trust | None:

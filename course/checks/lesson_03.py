@@ -43,17 +43,17 @@ def check_optimizer(kind: Optimizer) -> bool:
     shows one; return whether all is right. What it raises is said, not raised."""
     try:
         said, rows = _try(kind)
+        verdict = None if said else verified(kind)
     except LEARNERS_ERRORS as error:
         print(_("Not yet: it stops with {type}: {error}").format(type=type(error).__name__, error=error))
         return False
-    if said:
+    if verdict is None:
         print(said)
         if rows and shell() is not None:
             from IPython.display import display
 
             display(Beside(_("Bytes a parameter over the link: expected and yours"), rows))
         return False
-    verdict = verified(kind)
     print(_("Down 2 and up 2 bytes a parameter, and masters as they should be. Now the engine's own test:\n"))
     print(verdict)
     if not verdict.ok:
@@ -65,7 +65,8 @@ def _try(kind: Optimizer) -> tuple[str, list[tuple[str, float, float | None, str
     """What is wrong, empty for nothing; and the rows of the picture."""
     wire, weights = Wire(), _weights()
     mine = kind(weights, wire, **_SETTINGS)
-    if getattr(mine, "masters", None) in (None, ...):
+    masters = getattr(mine, "masters", None)
+    if masters is None or masters is ...:
         return _("Not begun. Fill in __init__ first: self.masters, one float32 tensor for each weight."), []
     if wrong := _wrong_masters(mine.masters, weights):
         return _("Not yet: {wrong}").format(wrong=wrong), []

@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Sequence
 
-from course.contract import LEARNERS_ERRORS
 from course.two_runs import two_runs
-from offload_lab import schedulers
-from offload_lab.puzzles import PUZZLES, Checked, Row, check
-from offload_lab.simulate import Simulation
-from offload_lab.work import Schedule
+from offload_lab.puzzles import PUZZLES, Checked, check
+from offload_lab.schedule import Task
+from offload_lab.work import Schedule, Work
 from quizzes.answers import shell
 from quizzes.say import N_, _
 
-# Schedules that are right and slow, what each of them leaves idle, and how to say it.
-_IDEAS: tuple[tuple[Schedule, str], ...] = (
-    (
-        schedulers.no_overlap,
-        N_(
-            "Nothing overlaps yet: each read waits for the write before it. A read has to wait only for what was done in *its "
-            "own* buffer. Use another buffer for the next partition."
-        ),
-    ),
-    (
-        partial(schedulers.read_ahead, depth=2),
-        N_(
-            "You read one partition ahead, and no further: each update still waits for the write before it, or there are "
-            "buffers that you do not use. An update has to wait for its own read; `work.buffers` says how many buffers "
-            "there are."
-        ),
-    ),
-    (
-        partial(schedulers.write_behind, depth=2),
-        N_(
-            "Two buffers are not enough for three lanes: while one is read and one is written, none is left for the update. "
-            "`work.buffers` says how many there are."
-        ),
-    ),
+_ONE_BY_ONE = N_(
+    "Nothing overlaps yet: each read waits for the write before it. A read has to wait only for what was done in *its own* "
+    "buffer. Use another buffer for the next partition."
 )
+_UPDATE_WAITS = N_(
+    "You read ahead, but no update runs beside a write: each waits for the write before it. An update has to wait for its own "
+    "read, and for nothing else."
+)
+_UNUSED = N_("There are buffers that you do not use, so reads wait for one of yours. `work.buffers` says how many there are.")
 _BUFFER = N_(
     "A buffer is free when its write has ended, not when its update has: until then it holds the only copy of the new state."
 )
@@ -51,10 +33,16 @@ def check_schedule(schedule: Schedule, name: str) -> bool:
     """Score `schedule` on the puzzle `name`; print it, with a picture beside the reference where a notebook shows one.
     Returns whether it is right and as fast as the reference in every case. Raises KeyError for a puzzle that there is not."""
     puzzle = PUZZLES[name]
-    if _not_begun(schedule, name):
+    made: list[Sequence[Task] | None] = []
+
+    def watched(work: Work) -> Sequence[Task]:
+        made.append(schedule(work))
+        return made[-1]  # type: ignore[return-value]
+
+    checked = check(watched, puzzle)
+    if made and (made[0] is None or (isinstance(made[0], list) and not made[0])):
         print(_("Not begun. {todo}").format(todo=_(puzzle.ask)))
         return False
-    checked = check(schedule, puzzle)
     print(checked)
     if told := _idea(checked):
         print(told)
@@ -67,14 +55,6 @@ def check_schedule(schedule: Schedule, name: str) -> bool:
     return checked.as_fast
 
 
-def _not_begun(schedule: Schedule, name: str) -> bool:
-    try:
-        made = schedule(PUZZLES[name].shown.work)
-    except LEARNERS_ERRORS:
-        return False  # `check` says it, with the line
-    return made is None or (isinstance(made, list) and not made)
-
-
 def _idea(checked: Checked) -> str:
     """What is behind a schedule that is wrong, or slower than it has to be; empty where there is nothing to say."""
     if checked.error is not None:
@@ -84,15 +64,20 @@ def _idea(checked: Checked) -> str:
     if checked.as_fast:
         return ""
     row = max(checked.rows, key=lambda row: row.theirs.makespan / row.reference.makespan)
-    for known, told in _IDEAS:
-        try:
-            if _same(row, row.case.run(known)):
-                return _(told)
-        except ValueError:
-            continue
+    lanes: dict[str, list[tuple[float, float]]] = {}
+    for event in row.theirs.events:
+        lanes.setdefault(event.name, []).append((event.start, event.end))
+    reads, updates, writes = (lanes.get(kind, []) for kind in ("read", "update", "write"))
+    if not _together(reads, writes) and not _together(reads, updates):
+        return _(_ONE_BY_ONE)
+    if not _together(updates, writes):
+        return _(_UPDATE_WAITS)
+    if row.theirs.peak_buffers < row.reference.peak_buffers:
+        return _(_UNUSED)
     idle = max(row.theirs.busy, key=lambda lane: row.theirs.busy[lane])
     return _("In the picture, look at the lane that is busiest ({idle}): what does it wait for in its gaps?").format(idle=idle)
 
 
-def _same(row: Row, other: Simulation) -> bool:
-    return abs(row.theirs.makespan - other.makespan) <= 1e-6 * other.makespan
+def _together(some: Sequence[tuple[float, float]], others: Sequence[tuple[float, float]]) -> bool:
+    """Whether any of `some` (start, end) runs beside one of `others`, for longer than rounding."""
+    return any(min(end, until) - max(start, begun) > 1e-9 for start, end in some for begun, until in others)

@@ -35,7 +35,7 @@ print(inventory())
 # memory move while it does?
 
 # %% id="predict-memory"
-from course.lesson import Prediction
+from course.prediction import Prediction
 
 memory = Prediction(
     "00-memory",

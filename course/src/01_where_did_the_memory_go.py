@@ -9,9 +9,9 @@
 # cell can be run again, in any front end, with or without a GPU.
 
 # %% id="machine"
-from course.lesson import Prediction, check, machine
+from course.machine import inventory
 
-machine()
+print(inventory())
 
 # %% [markdown] id="recall"
 # ## Recall
@@ -31,6 +31,8 @@ machine()
 # Your prediction is kept in this notebook, and drawn as a line on the plots below.
 
 # %% id="predict"
+from course.prediction import Prediction
+
 prediction = Prediction(
     "01-sixteen",
     "How many bytes does one parameter take between two steps of AdamW?",
@@ -255,18 +257,9 @@ def bytes_in_ram(parameters, dtype, where):
 
 
 # %% id="make-check"
-CASES = [
-    ((1, "float32", "adamw"), 16, "Count weight, gradient and two moments."),
-    ((1, "bfloat16", "adamw"), 16, "Weight and gradient: 2 each. Master and two moments: 4 each."),
-    ((1000, "float32", "adamw"), 16_000, "Multiply by the number of parameters."),
-    ((1, "float32", "disk"), 8, "Weight and gradient stay; all state is on the disk."),
-    ((1, "bfloat16", "disk"), 4, "Weight and gradient stay; all state is on the disk."),
-    ((1, "float32", "ram"), 16, "A float32 weight is its own master."),
-    ((1, "bfloat16", "ram"), 14, "The weight is the high half of the master; add the low one."),
-    ((7_000_000_000, "bfloat16", "disk"), 28_000_000_000, "Multiply by the number of parameters."),
-]
-todo = "Write bytes_in_ram in the cell above, and run both again."
-solved = check(bytes_in_ram, CASES, todo)
+from course.checks import lesson_01
+
+solved = lesson_01.bytes_in_ram.check(bytes_in_ram)
 
 # %% [markdown] id="transfer-text"
 # ## Transfer

@@ -18,7 +18,7 @@
 # A weight is 1.0 in bfloat16. You add 0.001 to it, a thousand times. What is it then?
 
 # %% id="predict-sum"
-from course.lesson import Prediction
+from course.prediction import Prediction
 
 total = Prediction(
     "02-sum", "1.0 and a thousand times 0.001, in bfloat16: what comes out?", most=1e6, unit="count", called="total"

@@ -1,9 +1,10 @@
 # %% [markdown] id="title"
 # # 4 · Hiding the transfers
 #
-# Time that nobody waits for costs nothing. In this lesson you draw a step as a timeline, find out who waits for whom, let transfers
-# run while something else computes, and see when that cannot help. At the end you write the schedule yourself, and it is scored
-# against the best that any schedule could do. It takes about forty-five minutes; running all cells takes about twenty seconds.
+# Time that nobody waits for costs nothing. In this lesson you draw a step as a timeline, find out who waits for whom, let
+# transfers run while something else computes, and see when that cannot help. At the end you write the schedule yourself, and it
+# is scored against the best that any schedule could do. It takes about forty-five minutes; running all cells takes about twenty
+# seconds.
 
 # %% [markdown] id="recall"
 # ## Recall
@@ -13,8 +14,8 @@
 #
 # ## Predict
 #
-# The state of a model is cut into **10 partitions**. Each is read in 30 ms, updated in 15 ms, and written in 25 ms. Reading, updating
-# and writing are three *lanes*: each does one thing at a time, and they do not disturb each other.
+# The state of a model is cut into **10 partitions**. Each is read in 30 ms, updated in 15 ms, and written in 25 ms. Reading,
+# updating and writing are three *lanes*: each does one thing at a time, and they do not disturb each other.
 
 # %% id="predict-lanes"
 from course.prediction import Prediction
@@ -44,9 +45,9 @@ saved.show()
 # %% [markdown] id="timeline-text"
 # ## A step as a timeline
 #
-# A step is a list of tasks. Each has a lane, a number of bytes, and the tasks that it waits for. The same list can be run in two
-# ways: by the engine, on real threads and files, or by a **simulator** that only divides bytes by bandwidths. What the simulator
-# says is predicted, always.
+# A step is a list of tasks. Each has a lane, a number of bytes, and the tasks that it waits for. The same list can be run in
+# two ways: by the engine, on real threads and files, or by a **simulator** that only divides bytes by bandwidths. What the
+# simulator says is predicted, always.
 #
 # Start with the plainest list: read, update, write, one partition after the other, in one buffer.
 
@@ -81,11 +82,12 @@ plain = simulate(one_by_one(work), machine)
 timeline(plain.events, source="predicted", title="One partition after the other")
 
 # %% [markdown] id="one-by-one-read"
-# 10 × (30 + 15 + 25) = 700 ms, and at any moment two of three lanes stand still. A gap in a lane is not a pause that it needs. It
-# **waits**: the CPU for the read before it, the disk for the update. The lane with the widest gaps is the fast one, not the slow one.
+# 10 × (30 + 15 + 25) = 700 ms, and at any moment two of three lanes stand still. A gap in a lane is not a pause that it needs.
+# It **waits**: the CPU for the read before it, the disk for the update. The lane with the widest gaps is the fast one, not the
+# slow one.
 #
-# What would have to be different for the next read to begin earlier? It needs another buffer. With enough of them, all three lanes
-# work at the same time:
+# What would have to be different for the next read to begin earlier? It needs another buffer. With enough of them, all three
+# lanes work at the same time:
 
 # %% id="pipelined"
 from offload_lab.schedulers import write_behind
@@ -95,18 +97,19 @@ lanes.compare(good.makespan, "Simulated")
 timeline(good.events, source="predicted", title="Read ahead, write behind")
 
 # %% [markdown] id="pipelined-read"
-# 10 × 30 + 15 + 25 = 340 ms. The slowest lane never pauses: it sets the time. In front of it or behind it is only what has nothing
-# left to hide behind: here the update and the write of the last partition. No schedule can do better on this machine, for the disk
-# has to read 300 MB at 1 GB/s, and after the last byte of those there is still something to do.
+# 10 × 30 + 15 + 25 = 340 ms. The slowest lane never pauses: it sets the time. In front of it or behind it is only what has
+# nothing left to hide behind: here the update and the write of the last partition. No schedule can do better on this machine,
+# for the disk has to read 300 MB at 1 GB/s, and after the last byte of those there is still something to do.
 #
-# If another lane is the slowest, the same sum is turned around: it waits for one task before it can begin, runs without a pause, and
-# is followed by one.
+# If another lane is the slowest, the same sum is turned around: it waits for one task before it can begin, runs without a
+# pause, and is followed by one.
 #
 # ### When is a buffer free?
 #
-# Buffers are few. When may partition 4 be read into the buffer where partition 0 was? **When the write of partition 0 has ended.**
-# Not when its update has, and not when its write has begun: until then, the buffer holds the only copy of the new state. Leave that
-# wait out, and on most days it even works. The engine does not wait for the day when it does not: it checks a list before it runs it.
+# Buffers are few. When may partition 4 be read into the buffer where partition 0 was? **When the write of partition 0 has
+# ended.** Not when its update has, and not when its write has begun: until then, the buffer holds the only copy of the new
+# state. Leave that wait out, and on most days it even works. The engine does not wait for the day when it does not: it checks a
+# list before it runs it.
 
 # %% id="race"
 from offload_lab.validation import ScheduleError, checked_tasks
@@ -131,9 +134,9 @@ except ScheduleError as error:
 # %% [markdown] id="engine-text"
 # ### The real one beside the predicted one
 #
-# Now the engine itself, with its state in RAM and a pretended link of 1 GB/s each way (as in lesson 3: real copies, made-up seconds). Its
-# lanes are the copies down, the update, and the copies up. Afterwards the simulator is given the same list of tasks, and the figures
-# of your machine. Do the two agree?
+# Now the engine itself, with its state in RAM and a pretended link of 1 GB/s each way (as in lesson 3: real copies, made-up
+# seconds). Its lanes are the copies down, the update, and the copies up. Afterwards the simulator is given the same list of
+# tasks, and the figures of your machine. Do the two agree?
 
 # %% id="engine"
 from dataclasses import replace
@@ -165,14 +168,15 @@ predicted = simulate(tasks, mine)
 predicted_over_measured(predicted.events, measured, title="A step over a pretended link of 1 GB/s")
 
 # %% [markdown] id="engine-read"
-# Down is the busy lane: 4 bytes a parameter, against 2 up, and the update hides behind it almost wholly. (Where the two differ, your
-# machine did something else meanwhile, or a short sleep of the pretended link was longer than it was told to be.)
+# Down is the busy lane: 4 bytes a parameter, against 2 up, and the update hides behind it almost wholly. (Where the two differ,
+# your machine did something else meanwhile, or a short sleep of the pretended link was longer than it was told to be.)
 #
 # ## Pinned and pageable
 #
-# A device fetches host memory by itself, by its physical address. But the operating system may move an ordinary, **pageable** page,
-# or swap it out. So the driver first copies pageable data into a buffer that must not move, a **pinned** one, and the device
-# fetches from there. Each byte moves twice. It is the same DRAM, at the same speed; what pinning saves is a pass over the bytes.
+# A device fetches host memory by itself, by its physical address. But the operating system may move an ordinary, **pageable**
+# page, or swap it out. So the driver first copies pageable data into a buffer that must not move, a **pinned** one, and the
+# device fetches from there. Each byte moves twice. It is the same DRAM, at the same speed; what pinning saves is a pass over
+# the bytes.
 
 # %% id="pinned"
 from offload_lab import catalogue
@@ -190,8 +194,8 @@ else:
     print("\nNo accelerator here, so nothing was measured.")
 
 # %% [markdown] id="pinned-read"
-# Why not pin everything, then? A pinned page is gone for everybody else, and cannot be swapped. Pinning takes time, too. And torch's own
-# allocator of pinned memory rounds each request up to a power of two: ask for 65 MiB, and 128 are gone.
+# Why not pin everything, then? A pinned page is gone for everybody else, and cannot be swapped. Pinning takes time, too. And
+# torch's own allocator of pinned memory rounds each request up to a power of two: ask for 65 MiB, and 128 are gone.
 #
 # The engine pins three small **slabs**, and uses them in turn: one is being filled, one is updated, one is sent.
 
@@ -212,8 +216,8 @@ else:
 # %% [markdown] id="overlap-text"
 # ## Overlap
 #
-# So far a step hid its own transfers behind each other. The larger thing to hide behind is **compute**. `OffloadPolicy(overlap=…)`
-# says how:
+# So far a step hid its own transfers behind each other. The larger thing to hide behind is **compute**.
+# `OffloadPolicy(overlap=…)` says how:
 #
 # | | what happens |
 # |---|---|
@@ -246,9 +250,9 @@ with PretendLink(LINK / 4, LINK / 4).in_place():
             print(f"weight {number} could be read after {1000 * (time.perf_counter() - begun):6.1f} ms")
 
 # %% [markdown] id="model-text"
-# Now a training in which the three can be told apart. It needs compute on a device of its own, and you may have none; so the layers of this
-# model **wait** instead of computing. Everything else is real: autograd, gradients, the update, and a state that lies on the disk of
-# this folder. First the update alone, with layers that take no time:
+# Now a training in which the three can be told apart. It needs compute on a device of its own, and you may have none; so the
+# layers of this model **wait** instead of computing. Everything else is real: autograd, gradients, the update, and a state that
+# lies on the disk of this folder. First the update alone, with layers that take no time:
 
 # %% id="train"
 from course.sleeping import SleepingModel
@@ -296,12 +300,13 @@ saved.compare(max(0.0, 100 * (1 - runs["backward"][0] / runs["none"][0])))
 
 # %% [markdown] id="modes-read"
 # At most, all of the update hides: 2 instead of 3, which is 33 % less. `"forward"` can hide behind the forward only, a third of
-# the compute here. `"backward"` has the other two thirds as well, and loses a little at the turn: the gradient that comes **last** is
-# that of the first layer, and the first layer is what the next forward wants **first**. (It also has more to coordinate. Where other
-# programs want your cores, it can lose what it gains; then run the cell again when the machine is quiet.)
+# the compute here. `"backward"` has the other two thirds as well, and loses a little at the turn: the gradient that comes
+# **last** is that of the first layer, and the first layer is what the next forward wants **first**. (It also has more to
+# coordinate. Where other programs want your cores, it can lose what it gains; then run the cell again when the machine is
+# quiet.)
 #
-# Two and a half steps of each are drawn below. Not a bit of the weights differs. These are not approximations that let a step use old weights or old gradients (there are such
-# methods); the same numbers are computed, only at better times.
+# Two and a half steps of each are drawn below. Not a bit of the weights differs. These are not approximations that let a step
+# use old weights or old gradients (there are such methods); the same numbers are computed, only at better times.
 
 # %% id="none-figure"
 timeline(runs["none"][1], source="measured", title="overlap none, over a pretended link")
@@ -313,11 +318,12 @@ timeline(runs["backward"][1], source="measured", title="overlap backward, over a
 # ### What it forbids
 #
 # With `"backward"`, the first partitions are updated before the last gradient is there. So nothing can be had that needs *all*
-# gradients first: clipping by their norm, and `GradScaler`, which looks through all of them for an overflow. And if the last gradient
-# turns out to be NaN, what was begun has to be taken back, from a step that lies on the disk. With `"forward"`, all gradients are
-# there when `step()` is called; it clips exactly.
+# gradients first: clipping by their norm, and `GradScaler`, which looks through all of them for an overflow. And if the last
+# gradient turns out to be NaN, what was begun has to be taken back, from a step that lies on the disk. With `"forward"`, all
+# gradients are there when `step()` is called; it clips exactly.
 #
-# Weight decay, and a learning rate that changes from step to step, are known before backward begins. They can be had with all three.
+# Weight decay, and a learning rate that changes from step to step, are known before backward begins. They can be had with all
+# three.
 
 # %% id="forbidden"
 with tempfile.TemporaryDirectory(dir=".") as folder:
@@ -350,12 +356,12 @@ Curves(
 )
 
 # %% [markdown] id="cannot-read"
-# Equal partners gain most: half. Where the update takes a hundredth of compute, all of it may be hidden, and it is a hundredth. Where
-# compute takes a hundredth of the update, the update sticks out whatever you do; then make it shorter (more state in RAM, a
-# faster disk) or compute more in each step.
+# Equal partners gain most: half. Where the update takes a hundredth of compute, all of it may be hidden, and it is a hundredth.
+# Where compute takes a hundredth of the update, the update sticks out whatever you do; then make it shorter (more state in RAM,
+# a faster disk) or compute more in each step.
 #
-# The second case is when the two use **the same thing**. Many disks and some links are *half duplex*: reads and writes share one
-# bandwidth. Overlap them, and each is slower by as much as the other takes.
+# The second case is when the two use **the same thing**. Many disks and some links are *half duplex*: reads and writes share
+# one bandwidth. Overlap them, and each is slower by as much as the other takes.
 
 # %% id="duplex"
 half = replace(machine, disk_duplex="half")
@@ -364,8 +370,8 @@ for name, schedule in (("one after the other", one_by_one), ("all overlapped", w
     print(f"{name:20} full duplex {full:4.0f} ms   half duplex {shared:4.0f} ms   predicted")
 
 # %% [markdown] id="duplex-read"
-# On the half-duplex disk, 10 × (30 + 25) = 550 ms of transfers remain, in any order: it is the updates alone that are hidden. Overlap
-# with *compute* still works there, for compute does not use the disk. The same holds for cores: without an accelerator,
+# On the half-duplex disk, 10 × (30 + 25) = 550 ms of transfers remain, in any order: it is the updates alone that are hidden.
+# Overlap with *compute* still works there, for compute does not use the disk. The same holds for cores: without an accelerator,
 # compute and update want the same ones.
 #
 # ## Explain
@@ -382,8 +388,8 @@ quiz.show()
 # %% [markdown] id="change-text"
 # ## Change one thing
 #
-# How many buffers does it take? More of them cost memory. Say for 1, 2, 3 and 8 buffers how long the ten partitions take, then run the cell.
-# Then keep partitions 0 to 3 in RAM (`RESIDENT = 4`): they are neither read nor buffered, only written.
+# How many buffers does it take? More of them cost memory. Say for 1, 2, 3 and 8 buffers how long the ten partitions take, then
+# run the cell. Then keep partitions 0 to 3 in RAM (`RESIDENT = 4`): they are neither read nor buffered, only written.
 
 # %% id="change"
 RESIDENT = 0
@@ -402,12 +408,12 @@ for buffers in (1, 2, 3, 4, 8):
 # Now you write the list. A schedule is a function from `work` to a `TaskList`; these are its parts:
 #
 # - `work.items`: the partitions in their order; `work.buffers`: how many buffers there are, numbered from 0;
-# - `tasks.read(item, buffer, after=…)`, `tasks.update(…)`, `tasks.write(…)`: each appends a task and returns its number. `after` is
-#   such a number, or several in a tuple; None means nothing to wait for;
+# - `tasks.read(item, buffer, after=…)`, `tasks.update(…)`, `tasks.write(…)`: each appends a task and returns its number.
+#   `after` is such a number, or several in a tuple; None means nothing to wait for;
 # - for an item that stays in RAM (`item.resident`), `read` does nothing and returns None; its buffer may be None.
 #
-# The check first looks whether the list is right **whenever** its tasks happen to run; then how fast it is on nine machines, eight of
-# which you have not seen, as a share of what no schedule can beat. And it draws your step beside the reference's.
+# The check first looks whether the list is right **whenever** its tasks happen to run; then how fast it is on nine machines,
+# eight of which you have not seen, as a share of what no schedule can beat. And it draws your step beside the reference's.
 #
 # ### Puzzle 1: read ahead
 #
@@ -431,7 +437,8 @@ ahead_solved = lesson_04.check_schedule(read_ahead, "read ahead")
 # %% [markdown] id="make-behind-text"
 # ### Puzzle 2: write behind
 #
-# All buffers, all lanes at once. Mind the items that stay in RAM: they take no buffer, so a buffer's turn must not be lost on them.
+# All buffers, all lanes at once. Mind the items that stay in RAM: they take no buffer, so a buffer's turn must not be lost on
+# them.
 
 # %% id="make-behind"
 def my_write_behind(work):
@@ -444,8 +451,8 @@ behind_solved = lesson_04.check_schedule(my_write_behind, "write behind")
 # %% [markdown] id="make-backward-text"
 # ### Puzzle 3: update in backward
 #
-# The gradients come one by one, in the order of `work.items`. `tasks.gradient(item)` appends the task that ends when those of an item are
-# there, and returns its number. Update each partition as soon as it can be. What should the reads wait for?
+# The gradients come one by one, in the order of `work.items`. `tasks.gradient(item)` appends the task that ends when those of
+# an item are there, and returns its number. Update each partition as soon as it can be. What should the reads wait for?
 
 # %% id="make-backward"
 def my_in_backward(work):
@@ -458,8 +465,9 @@ backward_solved = lesson_04.check_schedule(my_in_backward, "update in backward")
 # %% [markdown] id="transfer-text"
 # ## Transfer
 #
-# Other numbers: a fast disk, and a memory that is slow beside it. Six partitions; each is read in 8 ms, updated in 25 ms, and written in 9 ms.
-# How long does the step take at best, and what would a disk of twice the speed change? Work it out, then run the cell.
+# Other numbers: a fast disk, and a memory that is slow beside it. Six partitions; each is read in 8 ms, updated in 25 ms, and
+# written in 9 ms. How long does the step take at best, and what would a disk of twice the speed change? Work it out, then run
+# the cell.
 
 # %% id="transfer"
 from offload_lab.least import Least
@@ -474,11 +482,12 @@ for name, there in (("this disk", machine), ("twice as fast", faster)):
 # %% [markdown] id="leave"
 # **What you leave with**
 #
-# - A step is tasks in lanes. Its time is the slowest lane, plus what that lane waits for at the start and what follows it at the end.
+# - A step is tasks in lanes. Its time is the slowest lane, plus what that lane waits for at the start and what follows it at
+#   the end.
 # - A gap is a wait. The busiest lane is the slow one; only that one is worth making faster.
 # - A buffer is free when its write has ended. Leave out that wait, and you have a race that works on most days.
 # - Pinned memory saves a pass over the bytes; a few slabs of it, used in turn, are enough.
-# - Overlap changes when things happen, never a bit of the result. It hides the shorter behind the longer, and nothing where both
-#   want the same thing.
+# - Overlap changes when things happen, never a bit of the result. It hides the shorter behind the longer, and nothing where
+#   both want the same thing.
 #
 # Next: a state that does not even fit into RAM, and the disk that has to hold it.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from offload_lab.health import checked
+from offload_lab.json_text import parsed
 from offload_lab.policy import parse_bytes
 
 
@@ -95,7 +96,7 @@ class Targets:
     def read(cls, path: str | os.PathLike[str]) -> Targets:
         """From a JSON file. Raises OSError where it can't be read, ValueError naming the file where it says something else."""
         try:
-            return cls.from_dict(json.loads(Path(path).read_text(encoding="utf-8")))
+            return cls.from_dict(parsed(Path(path).read_text(encoding="utf-8")))
         except ValueError as error:
             raise ValueError(f"{str(path)!r}: {error}") from error
 

@@ -20,7 +20,7 @@ from quizzes.certificates.credential import Credential
 from quizzes.certificates.strict_json import canonical
 from quizzes.say import _
 
-EDITION = 2
+EDITION = 3
 """The edition of the drawing that new certificates get; those of the first shape have edition 1."""
 
 _START = b"<openbadges:credential><![CDATA["
@@ -39,23 +39,20 @@ def render(secured: dict[str, Any], edition: int | None = None) -> bytes:
     Raises CredentialError for another shape, BadgeError for an unknown edition or one that does not belong to the shape.
     """
     certificate = credential.read(secured)
-    belongs = edition_of(certificate)
-    edition = belongs if edition is None else edition
+    belong = (1,) if isinstance(certificate, Credential) else (2, 3)
+    edition = edition_of(certificate) if edition is None else edition
     if edition not in _EDITIONS:
         raise BadgeError(
             _("it is drawn in edition {edition}, which this version of the program does not know").format(edition=edition)
         )
-    if edition != belongs:
-        raise BadgeError(
-            _("it is drawn in edition {edition}, and certificates of its shape have edition {belongs}").format(
-                edition=edition, belongs=belongs
-            )
-        )
-    return _draw(edition, face(certificate), canonical(secured))
+    if edition not in belong:
+        told = _("it is drawn in edition {edition}, and certificates of its shape have edition {belongs}")
+        raise BadgeError(told.format(edition=edition, belongs=", ".join(map(str, belong))))
+    return _draw(edition, _EDITIONS[edition](certificate), canonical(secured))
 
 
 def edition_of(certificate: Any) -> int:
-    """The edition of the drawing that belongs to the shape of `certificate`."""
+    """The newest edition of the drawing that belongs to the shape of `certificate`."""
     return 1 if isinstance(certificate, Credential) else EDITION
 
 
@@ -136,4 +133,8 @@ def _draw(edition: int, shown: Face, data: bytes) -> bytes:
     return head.encode() + _START + data.replace(_CLOSING, _CLOSING_SPLIT) + _END + b"\n" + tail.encode()
 
 
-_EDITIONS: dict[int, Callable[[Any], Face]] = {1: badge_layout.first_edition, 2: badge_layout.second_edition}
+_EDITIONS: dict[int, Callable[[Any], Face]] = {
+    1: badge_layout.first_edition,
+    2: badge_layout.second_edition,
+    3: badge_layout.third_edition,
+}

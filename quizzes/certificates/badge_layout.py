@@ -6,6 +6,7 @@ a few floats in one order.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +23,8 @@ INK, QUIET, PAPER, LINE = "#1b1b1b", "#4a4a4a", "#ffffff", "#0b4f6c"
 SQUARE = 600
 """Pixels of a side of the square badge."""
 SQUARE_QR = (190.0, 330.0, 220.0)
+
+Measure = Callable[[str], float]
 
 _LOWEST = 752.0
 _SMALL_PRINT = (14, 12, 10, 9, 8)
@@ -92,9 +95,18 @@ def first_edition(certificate: Any) -> Face:
 
 def second_edition(certificate: Any) -> Face:
     """Edition 2, for certificates of today's shape (`certificate.Certificate`). Its QR code is the id."""
+    return _today(certificate, text.width)
+
+
+def third_edition(certificate: Any) -> Face:
+    """Edition 3: edition 2 with widths that names of wide letters do not exceed, and sizes in which the longest fit."""
+    return _today(certificate, text.most_width, {16: 4, 12: 5, 8: 7, 6: 9}, {12: 4, 8: 6, 6: 9})
+
+
+def _today(certificate: Any, measure: Measure, *smaller: dict[int, int]) -> Face:
     achievement, evidence = certificate.credentialSubject.achievement, certificate.evidence[0]
     passed = "passed the quizzes of" if achievement.achievementType == "Course" else "passed the quiz of"
-    lines, y = _head(certificate, passed)
+    lines, y = _head(certificate, passed, measure, *smaller)
     lines.append(Line(WIDTH / 2, y, 20, f"{certificate.points} · {_dates(certificate)}", middle=True))
     versions = f"Course version {achievement.version}, question bank {certificate.bank_version or 'not named'}"
     lines.append(Line(WIDTH / 2, y + 26, 15, versions, middle=True, quiet=True))
@@ -108,7 +120,7 @@ def second_edition(certificate: Any) -> Face:
         ("Its limits", evidence.description),
     )
     for size in _SMALL_PRINT:  # the first in which all of it fits
-        small, bottom = _small_print(parts, facts, advice, size)
+        small, bottom = _small_print(parts, facts, advice, size, measure)
         if bottom <= _LOWEST:
             break
     summary = (
@@ -128,7 +140,8 @@ def square(certificate: Any) -> Face:
     for line in text.wrap(credential.COURSE, 480 / 22):
         lines.append(Line(middle, y, 22, line, middle=True, quiet=True, room=500.0))
         y += 28
-    size, wrapped = _fitted(certificate.credentialSubject.achievement.name, {40: 2, 32: 3, 24: 4, 18: 6, 12: 9}, 480)
+    sizes = {40: 2, 32: 3, 24: 4, 18: 6, 12: 9}
+    size, wrapped = _fitted(certificate.credentialSubject.achievement.name, sizes, 480, text.most_width)
     y += 10
     for line in wrapped:
         y += size * 1.2
@@ -141,7 +154,7 @@ def square(certificate: Any) -> Face:
 
 
 def _small_print(
-    parts: tuple[tuple[str, str], ...], facts: list[tuple[str, str]], advice: str, size: int
+    parts: tuple[tuple[str, str], ...], facts: list[tuple[str, str]], advice: str, size: int, measure: Measure
 ) -> tuple[list[Line], float]:
     lines, y, step = [], 478.0, size + 4
     for heading, content in parts:
@@ -152,25 +165,33 @@ def _small_print(
         y += step + 6
     for heading, content in facts:
         lines.append(Line(84.0, y, size - 1, heading, bold=True))
-        for line in text.wrap(content, 520 / (size - 1)):
-            lines.append(Line(224.0, y, size - 1, line, mono=heading != "Issuer", room=530.0))
+        mono = heading != "Issuer"  # its letters are equally wide
+        for line in text.wrap(content, 520 / (size - 1), text.width if mono else measure):
+            lines.append(Line(224.0, y, size - 1, line, mono=mono, room=530.0))
             y += step
     lines.append(Line(84.0, y + 4, size - 1, advice, quiet=True))
     return lines, y + 4
 
 
-def _head(certificate: Any, passed: str) -> tuple[list[Line], float]:
+def _head(
+    certificate: Any,
+    passed: str,
+    measure: Measure = text.width,
+    smaller_name: dict[int, int] | None = None,
+    smaller_achievement: dict[int, int] | None = None,
+) -> tuple[list[Line], float]:
     middle = WIDTH / 2
     lines = [Line(middle, 124.0, 40, "Certificate", middle=True, bold=True, spaced=True)]
     lines.append(Line(middle, 164.0, 18, credential.COURSE, middle=True, quiet=True))
     y = 198.0
-    size, wrapped = _fitted(certificate.learner, {52: 1, 42: 1, 34: 1, 28: 2, 20: 3}, 940)
+    size, wrapped = _fitted(certificate.learner, {52: 1, 42: 1, 34: 1, 28: 2, 20: 3, **(smaller_name or {})}, 940, measure)
     for line in wrapped:
         y += size * 1.15
         lines.append(Line(middle, y, size, line, middle=True, bold=True))
     y += 38
     lines.append(Line(middle, y, 18, passed, middle=True, quiet=True))
-    size, wrapped = _fitted(certificate.credentialSubject.achievement.name, {28: 1, 24: 1, 20: 2, 16: 3}, 940)
+    sizes = {28: 1, 24: 1, 20: 2, 16: 3, **(smaller_achievement or {})}
+    size, wrapped = _fitted(certificate.credentialSubject.achievement.name, sizes, 940, measure)
     y += 6
     for line in wrapped:
         y += size * 1.25
@@ -178,10 +199,10 @@ def _head(certificate: Any, passed: str) -> tuple[list[Line], float]:
     return lines, y + 36
 
 
-def _fitted(content: str, sizes: dict[int, int], room: float) -> tuple[int, list[str]]:
+def _fitted(content: str, sizes: dict[int, int], room: float, measure: Measure) -> tuple[int, list[str]]:
     """The first of `sizes` (font size -> lines allowed), or else the last, in which `content` fits, and its lines."""
     for size, allowed in sizes.items():
-        wrapped = text.wrap(content, room / size)
+        wrapped = text.wrap(content, room / size, measure)
         if len(wrapped) <= allowed:
             break
     return size, wrapped

@@ -11,7 +11,7 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from quizzes.certificates import keyring, strict_json, verdicts
+from quizzes.certificates import keyring, strict_json, text, verdicts
 from quizzes.certificates.certificate import Certificate
 from quizzes.certificates.credential import Credential
 from quizzes.certificates.parts import CONTEXTS, TYPES
@@ -77,6 +77,7 @@ class Trusted:
             "REVOCATIONS": _text(revocations, _("list of revocations")),
             "VERDICTS": verdicts.DATA,
             "SCHEMAS": schemas(),
+            "WIDTHS": text.WIDTHS,
         }
         return cls(ring, constants)
 

@@ -64,13 +64,19 @@ def build(registry: Registry, folder: Path, now: datetime) -> Report:
     try:
         ring = published.ring()
         trusted = build_page.Trusted.of(published.issuer or b"", status=published.status, revocations=published.revocations)
-    except (KeyringError, build_page.PageError) as error:
+    except KeyringError as error:
+        raise SiteError(f"{registry.path / 'issuer.json'}: {error}. Bring it back from a copy.") from None
+    except build_page.PageError as error:
         raise SiteError(f"{registry.path}: {error}") from None
     _check_apart(registry.path, folder)
     with _building(folder, ring):
         report = Report()
         names = registry.identifiers()
-        _write(folder, _common(published, ring), report)
+        common = _common(published, ring)
+        # First and alone: by it the next build knows a folder, whatever stopped this one.
+        _write(folder, {"issuer.json": common["issuer.json"]}, report)
+        (folder / "c").mkdir(exist_ok=True)
+        _write(folder, common, report)
         listed = _date_of(published.status, report)
         for name in names:
             try:
@@ -121,7 +127,7 @@ def _certificate(
     data = registry.certificate(name)
     judged = judge(data, now=now, published=published)
     certificate = judged.certificate
-    if judged.verdict in ("not a certificate", "altered") or certificate is None:
+    if certificate is None:  # altered, or none at all
         why = f"{judged.heading}. {judged.message}"
     elif getattr(certificate, "identifier", None) != name:
         why = _("It holds the certificate {id}.").format(id=certificate.id)
@@ -190,7 +196,6 @@ def _building(folder: Path, ring: Keyring) -> Iterator[None]:
         if descriptor is not None:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         _check_ours(folder, ring)
-        (folder / "c").mkdir(exist_ok=True)
         for place in (folder, folder / "c", *(folder / "c" / name for name in _present(folder))):
             for path in place.glob(".*.part"):
                 if _PART.fullmatch(path.name):

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator, model_validator
 
+from quizzes.exercises.rules import RULES
 from quizzes.say import _
 
 BANK = Path(__file__).parent / "bank"
@@ -24,12 +25,29 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
+class Trap(_Strict):
+    """What a function returns that was written with a known idea in mind: `misconception`, an id of the list that quizzes use,
+    or `idea` in the learner's words."""
+
+    returns: Any
+    misconception: str = ""
+    idea: str = ""
+
+    @model_validator(mode="after")
+    def _has_one(self) -> Trap:
+        if bool(self.misconception) == bool(self.idea):
+            raise ValueError("a trap has a misconception or an idea")
+        return self
+
+
 class Case(_Strict):
-    """Arguments and what the function returns for them, as JSON has values; `hint` is shown where it was not so."""
+    """Arguments and what the function returns for them, as JSON has values; `hint` is shown where it was not so, with the idea
+    behind it where one of `traps` was returned."""
 
     arguments: list[Any]
     expected: Any
     hint: str
+    traps: list[Trap] = []
 
     @field_validator("arguments", "expected")
     @classmethod
@@ -53,7 +71,10 @@ class Hidden(_Strict):
 
 
 class Exercise(_Strict):
-    """`signature` is the line that starts the function, `contract` what it promises; `relative` and `absolute` bound floats."""
+    """`signature` is the line that starts the function, `contract` what it promises; `relative` and `absolute` bound floats.
+
+    Where many results are right, `rule` names one of `quizzes.exercises.rules.RULES` that decides, and `expected` is one.
+    """
 
     id: str
     lesson: str
@@ -64,6 +85,7 @@ class Exercise(_Strict):
     points: float
     relative: float = 0.0
     absolute: float = 0.0
+    rule: str = ""
     cases: list[Case]
     hidden: list[Case] = []
 
@@ -79,6 +101,13 @@ class Exercise(_Strict):
     def _is_finite(cls, value: float) -> float:
         if not (math.isfinite(value) and value >= 0):
             raise ValueError(_("must be a finite number, not below 0"))
+        return value
+
+    @field_validator("rule")
+    @classmethod
+    def _is_known(cls, value: str) -> str:
+        if value and value not in RULES:
+            raise ValueError(f"there is no rule {value!r}; there are {', '.join(sorted(RULES))}")
         return value
 
     @field_validator("cases")

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from quizzes.exercises.compare import difference
-from quizzes.exercises.exercise import KEYS, Exercise, with_keys
+from quizzes.exercises.exercise import KEYS, Case, Exercise, with_keys
+from quizzes.exercises.ideas import idea_behind
+from quizzes.exercises.rules import RULES
 from quizzes.exercises.sandbox import LEVELS, LIMITS, Level, Limits, Outcome, Reply, isolation, run
 from quizzes.exercises.submission import SubmissionError, is_student, read, sources
 from quizzes.printable import clean
@@ -33,6 +35,8 @@ class Mark:
     passed: int
     cases: int
     notes: list[str] = field(default_factory=list)
+    judged: bool = True
+    """False where this machine could not run it: its 0 says nothing, and an earlier score in the gradebook stands."""
 
 
 @dataclass
@@ -61,6 +65,9 @@ def judge(exercise: Exercise, source: str, level: Level, limits: Limits = LIMITS
     outcome = run(source, exercise.function, [case.arguments for case in cases], level, limits, private)
     if outcome.kind == "isolation":
         raise ExercisesError(_("{why}. Nothing was graded.").format(why=outcome.ended))
+    if outcome.kind == "machine":
+        told = _("not judged: {why}. Grade again; until then an earlier score in the gradebook stands")
+        return Mark(exercise.id, 0.0, exercise.points, 0, len(cases), [clean(told.format(why=outcome.ended))], judged=False)
     return mark(exercise, outcome)
 
 
@@ -72,15 +79,17 @@ def mark(exercise: Exercise, outcome: Outcome) -> Mark:
     cases = exercise.all_cases
     passed, notes, failed = 0, [], set()
     for number, (case, reply) in enumerate(zip(cases, outcome.replies, strict=False), start=1):
-        why = _why(exercise, case.expected, reply)
+        why = _why(exercise, case, reply)
         if why is None:
             passed += 1
         elif number <= len(exercise.cases):
-            hint = words(f"lesson_{exercise.lesson}", case.hint)
+            hint = words(f"lesson_{exercise.lesson}", case.hint) + idea_behind(exercise, case, reply)
             notes.append(clean(_("case {number}: {why}. {hint}").format(number=number, why=why, hint=hint)))
-        elif case.hint not in failed:
-            notes.append(_("a hidden case: {hint}").format(hint=words("keys", case.hint)))
-            failed.add(case.hint)
+        else:
+            hint = words("keys", case.hint) + idea_behind(exercise, case, reply)
+            if hint not in failed:
+                notes.append(_("a hidden case: {hint}").format(hint=hint))
+                failed.add(hint)
     if outcome.ended:
         at = len(outcome.replies) + 1
         told = at <= len(exercise.cases) or outcome.kind in {"time", "size"}
@@ -91,10 +100,12 @@ def mark(exercise: Exercise, outcome: Outcome) -> Mark:
     return Mark(exercise.id, min(max(score, 0.0), exercise.points), exercise.points, passed, len(cases), notes)
 
 
-def _why(exercise: Exercise, expected: Any, reply: Reply) -> str | None:
+def _why(exercise: Exercise, case: Case, reply: Reply) -> str | None:
     if reply.error is not None:
         return reply.error
-    return difference(reply.value, expected, exercise.relative, exercise.absolute)
+    if exercise.rule:
+        return RULES[exercise.rule](case.arguments, reply.value)
+    return difference(reply.value, case.expected, exercise.relative, exercise.absolute)
 
 
 def grade_class(course: Path, accept_none: bool = False, limits: Limits = LIMITS, keys: Path = KEYS) -> Report:

@@ -22,7 +22,7 @@ def build(exercises: Sequence[Exercise]) -> NotebookNode:
     )
     cells = [new_markdown_cell(intro, id="intro")]
     for exercise in exercises:
-        examples = [_example(exercise.function, case) for case in exercise.cases]
+        examples = [_example(exercise.function, case, bool(exercise.rule)) for case in exercise.cases]
         title, contract = (words(f"lesson_{exercise.lesson}", said) for said in (exercise.title, exercise.contract))
         text = f"## {title}\n\n{contract}\n```python\n" + "\n".join(examples) + "\n```"
         cells.append(new_markdown_cell(text, id=f"text-{exercise.id}"))
@@ -34,8 +34,9 @@ def build(exercises: Sequence[Exercise]) -> NotebookNode:
     return notebook
 
 
-def _example(function: str, case: Case) -> str:
-    return f"{function}({', '.join(map(repr, case.arguments))})  # {case.expected!r}"
+def _example(function: str, case: Case, one_of_many: bool) -> str:
+    shown = _("{result}, for example").format(result=repr(case.expected)) if one_of_many else repr(case.expected)
+    return f"{function}({', '.join(map(repr, case.arguments))})  # {shown}"
 
 
 def write(notebook: NotebookNode, path: Path) -> None:

@@ -8,6 +8,7 @@ by the wall clock, and everything that it started ends with it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import secrets
@@ -28,6 +29,7 @@ from quizzes.say import N_, _
 
 JAIL = Path(__file__).with_name("jail.py")
 MEGABYTE = 1 << 20
+_SHORT = (errno.EAGAIN, errno.ENOMEM, errno.EMFILE, errno.ENFILE)  # what a machine lacks for a moment
 Level = Literal["namespaces", "user", "none"]
 LEVELS: dict[str, str] = {
     "namespaces": N_("namespaces of its own (user, processes, network, mounts, IPC), no capabilities, filtered system calls"),
@@ -79,7 +81,8 @@ class Outcome:
     printed: int = 0
     """Bytes printed in all, kept or not."""
     kind: str = ""
-    """Why it ended, for code to read: "time", "size", "isolation", or "" for all else. `ended` is for people."""
+    """Why it ended, for code to read: "time", "size", "isolation", "machine" (it had no process or
+    memory to give, which says nothing of the learner's code), or "" for all else. `ended` is for people."""
 
 
 def isolation(accept_none: bool = False) -> Level:
@@ -125,7 +128,10 @@ def run(
     refused (`ended` says so) where every user may read one.
     """
     outcome = Outcome(level)
-    root = tempfile.mkdtemp(prefix="exercise-")
+    try:
+        root = tempfile.mkdtemp(prefix="exercise-")
+    except OSError as error:
+        return _not_started(outcome, error)
     config = {
         "level": level,
         "root": root,
@@ -135,17 +141,37 @@ def run(
     }
     try:
         os.chmod(root, 0o755)
-        command = [sys.executable, "-I", "-S", "-B", str(JAIL), json.dumps(config)]
-        pipe = subprocess.PIPE
-        child = subprocess.Popen(
-            command, stdin=pipe, stdout=pipe, stderr=pipe, env={}, close_fds=True, start_new_session=True, cwd="/"
-        )
+        try:
+            child = _started([sys.executable, "-I", "-S", "-B", str(JAIL), json.dumps(config)])
+        except OSError as error:
+            return _not_started(outcome, error)
         try:
             _Talk(child, outcome, limits).all(source, function, cases)
         finally:
             _end(child)
     finally:
         shutil.rmtree(root, ignore_errors=True)
+    return outcome
+
+
+def _started(command: list[str]) -> subprocess.Popen[bytes]:
+    """Raises OSError where the system gives no process, also after waiting for others to end."""
+    pipe = subprocess.PIPE
+    waits = [0.2, 0.8]
+    while True:
+        try:
+            return subprocess.Popen(
+                command, stdin=pipe, stdout=pipe, stderr=pipe, env={}, close_fds=True, start_new_session=True, cwd="/"
+            )
+        except OSError as error:
+            if not waits or error.errno not in _SHORT:
+                raise
+            time.sleep(waits.pop(0))
+
+
+def _not_started(outcome: Outcome, error: OSError) -> Outcome:
+    outcome.kind = "machine"
+    outcome.ended = _("no process could be started on this machine ({why})").format(why=error.strerror or error)
     return outcome
 
 
@@ -258,7 +284,8 @@ class _Talk:
         rest = os.read(self.child.stderr.fileno(), 4096) if self.outcome.printed < MEGABYTE else b""  # type: ignore[union-attr]
         if status == 97:
             said = (self.outcome.output + rest).decode(errors="replace").strip().removeprefix("jail: ")
-            return _Stop(_("the isolation could not be set up: {why}").format(why=said), "isolation")
+            kind = "machine" if any(os.strerror(number) in said for number in _SHORT) else "isolation"
+            return _Stop(_("the isolation could not be set up: {why}").format(why=said), kind)
         names = {
             128 + signal.SIGXCPU: _("it used all its CPU time"),
             128 + signal.SIGKILL: _("it was killed (CPU time or memory)"),

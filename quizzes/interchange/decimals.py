@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -9,6 +10,7 @@ from fractions import Fraction
 from quizzes.say import _
 
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d{1,3})?", re.I)
+_RATIONAL = re.compile(r"-?[0-9]{1,1500}(?:/[1-9][0-9]{0,1499})?")
 _LONGEST = 200
 _EXACT = Context(prec=60)
 _ROUNDED = Context(prec=17)
@@ -41,6 +43,18 @@ def number(text: str) -> Fraction:
     if len(plain) > _LONGEST or not _NUMBER.fullmatch(plain):
         raise ValueError(_("{text!r} is not a number").format(text=text.strip()[:60]))
     return Fraction(plain)
+
+
+def rational(value: object) -> Fraction:
+    """A number of ours: an int, a float, or text such as "1/3". Raises ValueError for anything else, and for one so long
+    that it would take minutes to write it out."""
+    if isinstance(value, float) and math.isfinite(value):
+        return Fraction(repr(value))
+    if isinstance(value, Fraction) or (isinstance(value, int) and not isinstance(value, bool)):
+        return Fraction(value)
+    if isinstance(value, str) and _RATIONAL.fullmatch(value):
+        return Fraction(value)
+    return number(value if isinstance(value, str) else "")
 
 
 def as_value(value: Fraction) -> int | float | str:

@@ -10,13 +10,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from quizzes.formula import FormulaError, exact
-from quizzes.interchange.decimals import as_tolerance, as_value
+from quizzes.interchange.decimals import as_tolerance, as_value, rational
 from quizzes.interchange.notes import Form, with_note
 from quizzes.interchange.report import Report
 from quizzes.question import UNNAMED, Question, misconceptions
 from quizzes.say import _
 
+_NONE = "unnamed0"  # the name of a question until it gets one
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -55,21 +55,24 @@ class Names:
     lesson: str
     ids: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
+    times: dict[str, int] = field(default_factory=dict)
+    """How often an id or a name was asked for, so that a thousandth copy is not compared with all before it."""
 
     def id(self, wanted: str) -> str:
         base = slug(wanted) or f"i{self.lesson}-{len(self.ids) + 1}"
-        found, times = base, 1
+        found = base
         while found in self.ids:
-            times += 1
-            found = f"{base}-{times}"
+            self.times[base] = self.times.get(base, 1) + 1
+            found = f"{base[:50]}-{self.times[base]}"
         self.ids.add(found)
         return found
 
     def name(self, wanted: Any) -> str:
         good = isinstance(wanted, str) and re.fullmatch(r"[A-Za-z]\w{0,30}", wanted) is not None
-        found, times = wanted if good else "q1", 1
+        found = wanted if good else "q1"
         while found.casefold() in self.names:
-            found, times = f"q{times}", times + 1
+            self.times["q#"] = self.times.get("q#", 0) + 1
+            found = f"q{self.times['q#']}"
         self.names.add(found.casefold())
         return found
 
@@ -86,7 +89,7 @@ def finish(draft: Draft, form: Form, names: Names, report: Report) -> Question |
     try:
         if draft.note is not None:
             found = _whole(with_note(draft.data, draft.note, form), names.lesson)
-    except (ValidationError, FormulaError, ValueError, TypeError, KeyError, AttributeError):
+    except (ValidationError, ValueError, TypeError, KeyError, AttributeError):
         report.add(shown, "note", _("it was changed and does not fit the question; the question was read without it"), "lost")
     try:
         found = found or _whole(draft.data, names.lesson)
@@ -96,14 +99,14 @@ def finish(draft: Draft, form: Form, names: Names, report: Report) -> Question |
         said = first["msg"].removeprefix("Value error, ")
         report.add(shown, "question", f"{place}: {said}" if place else said, "skipped")
         return None
-    except (FormulaError, ValueError) as error:
+    except ValueError as error:
         report.add(shown, "question", str(error), "skipped")
         return None
     given = names.id(wanted)
     if wanted and given != wanted:
         report.add(given, "id", _("another question of the file has the id {id}").format(id=wanted), "changed")
-    name = names.name(found.name)
-    if found.name not in (name, "unnamed0"):
+    name = names.name(found.name if found.name != _NONE else None)
+    if found.name not in (name, _NONE):
         report.add(given, "name", _("another question of the file has the same name"), "changed")
     for name_, said in draft.said:
         report.add(given, name_, said, "lost")
@@ -116,14 +119,14 @@ def finish(draft: Draft, form: Form, names: Names, report: Report) -> Question |
 
 def _whole(data: dict[str, Any], lesson: str) -> Question:
     """Every field that the bank wants and no file may have. Raises ValidationError where that does not make a question."""
-    found: dict[str, Any] = {"id": "x", "name": "unnamed0", **data}
+    found: dict[str, Any] = {"id": "x", "name": _NONE, **data}
     if "prompt" in found and not found["prompt"].strip():
         found["prompt"] = _("(no text)") if not found["prompt"] else found["prompt"]
     known = misconceptions()
     _fill(found, known)
     answers = found.get("answers") or []
     for part in (*answers, *found.get("traps", ())):
-        part["value"] = as_value(Fraction(exact(part["value"])))
+        part["value"] = as_value(rational(part["value"]))
         if isinstance(part.get("absolute"), Fraction):
             part["absolute"] = as_tolerance(part["absolute"])
     if answers and answers[0].get("absolute") is None:

@@ -8,9 +8,9 @@ from fractions import Fraction
 from quizzes.interchange.decimals import listed
 from quizzes.interchange.notes import Form
 from quizzes.interchange.report import Report
-from quizzes.interchange.texts import clean, one_space
+from quizzes.interchange.texts import as_html_shows
 from quizzes.question import Question
-from quizzes.say import _
+from quizzes.say import N_, _
 
 _EXPLAINED = {"choices.explanation", "traps.explanation", "wrong.explanation"}
 
@@ -27,7 +27,7 @@ QTI = Form(
         _EXPLAINED
         | {"choices.id", "choices.credit", "credit exactly", "choices.stays_last", "steps.id", "pairs.id", "extra.id"}
     ),
-    normal=lambda text: one_space(clean(text)),
+    normal=as_html_shows,
 )
 
 
@@ -35,7 +35,7 @@ def tell(question: Question, form: Form, report: Report) -> None:
     """Say in `report` what of `question`, an edition, this format can't hold."""
     for name, used, said in _LOOSE:
         if used(question) and not form.carries(name):
-            report.add(question.id, name, said(), "ours")
+            report.add(question.id, name, _(said), "ours")
     parts = {name: getattr(question, name) for name in ("choices", "traps", "wrong", "pairs", "steps")}
     for name, held in parts.items():
         for field in ("misconception", "explanation", "exclusive", "stays_last", "credit"):
@@ -74,17 +74,13 @@ def tell_weights(question: Question, report: Report) -> None:
             report.add(question.id, "choices.credit", said, "changed")
 
 
-def _always(said: str) -> Callable[[], str]:
-    return lambda: _(said)
-
-
-_LOOSE: tuple[tuple[str, Callable[[Question], object], Callable[[], str]], ...] = (
-    ("figure", lambda q: q.figure, _always("the figure is not in the file; others see the words alone")),
-    ("hints", lambda q: q.hints, _always("the format has no place for it")),
-    ("hint_cost", lambda q: q.hints, _always("the format has no place for it")),
-    ("level", lambda q: q.level != 1, _always("the format has no place for it")),
-    ("points", lambda q: q.points != 1, _always("the format has no place for it")),
-    ("reread", lambda q: q.reread, _always("the format has no place for it")),
-    ("unit", lambda q: q.unit not in (None, "count"), _always("others take the bare number in the base unit only")),
-    ("mistakes", lambda q: q.mistakes, _always("the format has no place for it")),
+_LOOSE: tuple[tuple[str, Callable[[Question], object], str], ...] = (
+    ("figure", lambda q: q.figure, N_("the figure is not in the file; others see the words alone")),
+    ("hints", lambda q: q.hints, N_("the format has no place for it")),
+    ("hint_cost", lambda q: q.hints, N_("the format has no place for it")),
+    ("level", lambda q: q.level != 1, N_("the format has no place for it")),
+    ("points", lambda q: q.points != 1, N_("the format has no place for it")),
+    ("reread", lambda q: q.reread, N_("the format has no place for it")),
+    ("unit", lambda q: q.unit not in (None, "count"), N_("others take the bare number in the base unit only")),
+    ("mistakes", lambda q: q.mistakes, N_("the format has no place for it")),
 )

@@ -8,6 +8,7 @@ from typing import Any
 from quizzes.interchange.draft import Draft, Skipped
 from quizzes.interchange.texts import unstarred
 from quizzes.say import _
+from quizzes.words import plain
 
 MOST_ANSWERS = 500
 
@@ -40,14 +41,16 @@ def choices(draft: Draft, found: list[tuple[Fraction, dict[str, Any]]], single: 
 
 def texts(draft: Draft, found: list[tuple[Fraction, str, str]]) -> None:
     """A question of kind text from (share of the points, words, feedback). Raises Skipped."""
-    plain = []
+    kept = []
     for worth, text, told in found:
         meant = unstarred(text)
-        if meant is None:
+        if meant is not None and not plain(meant):
+            draft.lost("accepted", _("an answer without a letter or digit; none can be typed"))
+        elif meant is None:
             draft.lost("accepted", _("{text!r} stands for any text that fits; it is left out").format(text=text[:60]))
         else:
-            plain.append((worth, meant, told))
-    found = plain
+            kept.append((worth, meant, told))
+    found = kept
     if any(0 < worth < 1 for worth, _text, _told in found):
         draft.lost("scoring", _("an answer that earns a part of the points counts as wrong here"))
     right = [(text, told) for worth, text, told in found if worth == 1]

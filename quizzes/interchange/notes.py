@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from quizzes.formula import FormulaError, exact
-from quizzes.interchange.decimals import decimal, weight
+from quizzes.interchange.decimals import decimal, rational, weight
 from quizzes.interchange.texts import clean, one_space
 from quizzes.parts import Right
 from quizzes.question import Question
@@ -92,14 +91,14 @@ def _less(part: dict[str, Any], name: str, keys: tuple[str, ...], form: Form) ->
 def _says(form: Form, field: str, value: Any) -> bool:
     """Whether a format that carries this field gives this value of it back exactly."""
     if field == "value":
-        return exact(decimal(exact(value))) == exact(value)
+        return rational(decimal(rational(value))) == rational(value)
     if field == "credit":
-        return form.carries("credit exactly") or Fraction(weight(exact(value))) == 100 * exact(value)
+        return form.carries("credit exactly") or Fraction(weight(rational(value))) == 100 * rational(value)
     return not isinstance(value, str) or (form.normal(value) == value and form.sayable(value))
 
 
 def _digest(form: Form, part: dict[str, Any], keys: tuple[str, ...]) -> str:
-    texts = [decimal(exact(part[key])) if key == "value" else one_space(form.normal(part[key])) for key in keys]
+    texts = [decimal(rational(part[key])) if key == "value" else one_space(form.normal(part[key])) for key in keys]
     return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest()[:8]
 
 
@@ -149,7 +148,7 @@ def _cleaned(node: Any) -> Any:
 
 def with_note(data: dict[str, Any], content: dict[str, Any], form: Form) -> dict[str, Any]:
     """`data` (a question as a file gave it, in the shape of the bank) with what the note adds to it. Nothing is checked: a
-    note that was tampered with makes a question that does not validate. Raises FormulaError, TypeError for such a one."""
+    note that was tampered with makes a question that does not validate. Raises ValueError, TypeError for such a one."""
     found = copy.deepcopy(data)
     for name in _LOOSE:
         if name in content and (name not in found or (name == "unit" and found["unit"] == "count")):
@@ -183,9 +182,9 @@ def _notes(told: Any) -> list[dict[str, Any]]:
 def _right(found: dict[str, Any], told: Any) -> None:
     left = _notes(told)
     for part in found.get("answers") or []:
-        seen = f"{decimal(exact(part['value']))}:{decimal(exact(part.get('absolute', 0)))}"
+        seen = f"{decimal(rational(part['value']))}:{decimal(rational(part.get('absolute', 0)))}"
         mine = next((entry for entry in left if entry.get("of") == seen), None)
-        if mine is None or decimal(exact(mine.get("value"))) != decimal(exact(part["value"])):
+        if mine is None or decimal(rational(mine.get("value"))) != decimal(rational(part["value"])):
             continue
         left.remove(mine)
         part.pop("absolute", None)
@@ -209,9 +208,9 @@ def _join(parts: list[dict[str, Any]], told: Any, form: Form, keys: tuple[str, .
 def _same(form: Form, name: str, one: Any, other: Any) -> bool:
     try:
         if name == "value":
-            return decimal(exact(one)) == decimal(exact(other))
+            return decimal(rational(one)) == decimal(rational(other))
         if name == "credit":
-            return weight(exact(one)) == weight(exact(other))
-    except FormulaError:
+            return weight(rational(one)) == weight(rational(other))
+    except ValueError:
         return False
     return isinstance(one, str) and isinstance(other, str) and one_space(form.normal(one)) == one_space(other)

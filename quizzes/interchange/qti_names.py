@@ -21,7 +21,6 @@ class Edition:
     schema_name: str
     schema_version: str
     item_type: str
-    templates: str
 
 
 QTI22 = Edition(
@@ -32,7 +31,6 @@ QTI22 = Edition(
     "QTIv2.2 Package",
     "1.0.0",
     "imsqti_item_xmlv2p2",
-    "http://www.imsglobal.org/question/qti_v2p2/rptemplates/match_correct",
 )
 QTI3 = Edition(
     "qti3",
@@ -42,7 +40,6 @@ QTI3 = Edition(
     "QTI Package",
     "3.0.0",
     "imsqti_item_xmlv3p0",
-    "https://purl.imsglobal.org/spec/qti/v3p0/rptemplates/match_correct.xml",
 )
 
 

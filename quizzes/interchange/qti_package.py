@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+import lzma
 import posixpath
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterable, Iterator
@@ -24,6 +26,11 @@ from quizzes.say import _
 
 MANIFEST = "imsmanifest.xml"
 MOST_FILES = 2 * MOST_QUESTIONS
+_DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError),
+    *(NotImplementedError, RuntimeError),
+)
+"""What zipfile raises for an archive that is none any more."""
 _SAME_TIME = (1980, 1, 1, 0, 0, 0)  # so that a second export gives the same bytes
 
 
@@ -86,7 +93,7 @@ def read(data: bytes, name: str, report: Report) -> Iterator[Draft]:
 
 def _parsed(files: dict[str, bytes], path: str, name: str) -> Element | str:
     if path not in files:
-        return _("the manifest names this file, and it is not in the package")
+        return _("the manifest names this file, and the package has no XML file of this name")
     try:
         return parse(files[path], f"{name}/{path}")
     except InterchangeError as error:
@@ -132,7 +139,9 @@ def _unpacked(data: bytes, name: str) -> dict[str, bytes]:
                     said = _("it unpacks to more than {most:,} bytes").format(most=LARGEST)
                     raise InterchangeError(refused.format(name=name, said=said))
                 found[entry.filename] = content
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, UnicodeError) as error:
+    except InterchangeError:
+        raise
+    except _DAMAGED as error:
         said = _("the archive is damaged or cut off ({error})").format(error=error)
         raise InterchangeError(refused.format(name=name, said=said)) from None
     return found

@@ -31,10 +31,12 @@ class Report:
     format: str = ""
     questions: int = 0
     entries: list[Entry] = field(default_factory=list)
+    _seen: set[Entry] = field(default_factory=set, repr=False)
 
     def add(self, question: str, name: str, said: str, fate: Fate) -> None:
         entry = Entry(clean(question, 100), clean(name, 100), clean(said, 500), fate)
-        if entry not in self.entries:
+        if entry not in self._seen:
+            self._seen.add(entry)
             self.entries.append(entry)
 
     def skipped(self) -> list[Entry]:

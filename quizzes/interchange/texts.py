@@ -54,7 +54,11 @@ def from_mixed(text: str) -> tuple[str, list[str]]:
     """Moodle's automatic format: text whose lines stay lines, in which HTML may stand."""
     if not has_markup(text):
         return clean(html.unescape(text)), []
-    return from_html(text.replace("\r\n", "\n").replace("\n", "<br>"))
+    # "a < b" is no tag: only those that are known, and whole, are.
+    kept = [match.span() for pattern in (_TAG, _HIDDEN_BLOCK) for match in pattern.finditer(text)]
+    inside = {place for start, end in kept for place in range(start, end)}
+    found = "".join("&lt;" if char == "<" and place not in inside else char for place, char in enumerate(text))
+    return from_html(found.replace("\r\n", "\n").replace("\n", "<br>"))
 
 
 def read(text: str, form: str) -> tuple[str, list[str]]:
@@ -125,6 +129,11 @@ class _Words(HTMLParser):
 def one_space(text: str) -> str:
     """As HTML shows a text: one space between words, none at the ends of lines; lines stay."""
     return "\n".join(" ".join(re.split(r"[ \t\f]+", line)).strip(" ") for line in text.split("\n")).strip()
+
+
+def as_html_shows(text: str) -> str:
+    """What is read of a text that is written into HTML: one space between words; that of an indented line is no-break."""
+    return one_space(re.sub(r"(?m)^ +", lambda spaces: "\u00a0" * len(spaces[0]), clean(text)))
 
 
 def starred(text: str) -> str:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from traitlets.config import Config
 
 from quizzes.nbgrader.cleaned import CLEANED
 from quizzes.nbgrader.judge import JudgeAnswers, SaveGrades
+from quizzes.nbgrader.session import find_scripts
 
 COURSE_ID = "offload-lab"
 
@@ -32,10 +31,7 @@ def url_of(course: Path, db_url: str | None = None) -> str:
 
 def api(course: Path, db_url: str | None = None, more: Mapping[str, Mapping[str, Any]] | None = None) -> NbGraderAPI:
     """`more`: the name of a configurable class -> its traits."""
-    # nbgrader calls `alembic` by its bare name; it lies beside the interpreter, also where no environment was activated.
-    scripts = str(Path(sys.executable).parent)
-    if scripts not in os.environ.get("PATH", "").split(os.pathsep):
-        os.environ["PATH"] = os.pathsep.join([scripts, os.environ.get("PATH", "")])
+    find_scripts()
     config = Config()
     config.CourseDirectory.root = str(course.resolve())
     config.CourseDirectory.course_id = COURSE_ID

@@ -6,6 +6,7 @@ the grader has written, and read back by the preprocessors.
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,9 +17,9 @@ from typing import Any
 from nbformat import NotebookNode
 
 from quizzes.grading import judge
-from quizzes.nbgrader.folder import notebook_in, timestamp_in
+from quizzes.nbgrader.folder import notebook_in, read_file, timestamp_in
 from quizzes.nbgrader.judged import Judged, Trust, count_receipts, judged
-from quizzes.nbgrader.notebook import Read, assignment_name, filled, read, write
+from quizzes.nbgrader.notebook import LARGEST, Read, assignment_name, filled, read, write
 from quizzes.nbgrader.times import to_utc
 from quizzes.question import Bank, Question
 from quizzes.receipts import Claims, ReceiptError, answer_hash
@@ -82,12 +83,23 @@ def clean_submission(course: Path, paper: Paper, student: str, learner: str, fol
     if missing and path is not None:
         notes.append(told.format(names=", ".join(missing)))
     notebook = filled(paper.bank, found.answers, conflicts)
-    notebook.metadata[KNOWN] = _known(paper, conflicts, receipts, trust)
+    handed = {"sha256": fingerprint(path), "notes": notes}
+    notebook.metadata[KNOWN] = _known(paper, conflicts, receipts, trust) | {"submission": handed}
     target = course / CLEANED / student / paper.name
     shutil.rmtree(target, ignore_errors=True)
-    write(notebook, target / f"{paper.name}.ipynb")
+    target.mkdir(parents=True)
     notes += _timestamp(folder, target, receipts.last)
+    write(notebook, target / f"{paper.name}.ipynb")
     return Cleaned(notes, conflicts)
+
+
+def fingerprint(path: Path | None) -> str:
+    """SHA-256 of a submitted notebook; "" where there is none that can be read."""
+    try:
+        data = None if path is None else read_file(path, LARGEST)
+    except OSError:
+        return ""
+    return "" if data is None else hashlib.sha256(data).hexdigest()
 
 
 def _is_typed(question: Question, receipts: Judged, trust: Trust | None) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ from quizzes.nbgrader.cleaned import Cleaned, Paper, clean_submission
 from quizzes.nbgrader.due import Due, lateness
 from quizzes.nbgrader.edition import handed_out
 from quizzes.nbgrader.entering import enter, set_due, start_submission
+from quizzes.nbgrader.feedback import is_newer, write_feedback
 from quizzes.nbgrader.folder import Handed, handed_in
 from quizzes.nbgrader.judge import questions_of
 from quizzes.nbgrader.judged import Trust
@@ -100,6 +103,14 @@ def paper_of(lesson: str) -> Paper:
 
 
 @dataclass(frozen=True)
+class Feedback:
+    """Pages that were written, and what the instructor should know about them."""
+
+    pages: list[Path]
+    notes: list[str]
+
+
+@dataclass(frozen=True)
 class _Batch:
     """What is the same for every student of one grading."""
 
@@ -140,30 +151,43 @@ def grade(
     if not handed:
         told = _("nobody has submitted: there is no {folder}/<student>/{name}/")
         raise CourseError(told.format(folder=course / "submitted", name=name))
-    listed = students or course / "students.csv"
-    roster = read_class(listed) if students is not None or listed.is_file() else None
+    roster = _roster(course, students)
     results = []
     questions_of.cache_clear()
+    with _at_work(course, db_url) as gradebook:
+        enter(gradebook, released, name)
+        _check_points(gradebook, paper.bank)
+        rule = set_due(gradebook, course, name, due, late)
+        gradebook.keep()
+        if rule.moment is None and any(one.due is not None for one in (roster or {}).values()):
+            raise CourseError(_("the class list gives due times of students' own; give the class's with --due"))
+        grader = api(course, db_url, configured(rule.penalty))
+        batch = _Batch(course, paper, grader, gradebook, roster, trust, rule)
+        for one in handed:
+            results.append(_one(batch, one))
+    notes = [rule.moment.note] if rule.moment is not None and rule.moment.note else []
+    return Grades(name, results, rule, notes)
+
+
+def _roster(course: Path, students: Path | None) -> dict[str, Listed] | None:
+    listed = students or course / "students.csv"
+    return read_class(listed) if students is not None or listed.is_file() else None
+
+
+@contextmanager
+def _at_work(course: Path, db_url: str | None) -> Iterator[Gradebook]:
+    """The open gradebook, for this grader alone. Raises CourseError where another is at work or it cannot be used."""
     try:
         with only_grader(course), one_gradebook(url_of(course, db_url), COURSE_ID) as gradebook:
-            enter(gradebook, released, name)
-            _check_points(gradebook, paper.bank)
-            rule = set_due(gradebook, course, name, due, late)
-            gradebook.keep()
-            if rule.moment is None and any(one.due is not None for one in (roster or {}).values()):
-                told = _("{path} gives due times of students' own; give the class's with --due")
-                raise CourseError(told.format(path=listed))
-            grader = api(course, db_url, configured(rule.penalty))
-            batch = _Batch(course, paper, grader, gradebook, roster, trust, rule)
-            for one in handed:
-                results.append(_one(batch, one))
+            yield gradebook
     except LockedError as error:
         raise CourseError(str(error)) from None
+    except ImportError as error:
+        told = _("the gradebook cannot be used: {package} is not installed; install it, or name another database")
+        raise CourseError(told.format(package=error.name)) from None
     except SQLAlchemyError as error:
         told = _("the gradebook cannot be used ({why}); what was graded before stands")
         raise CourseError(told.format(why=clean(str(error.__cause__ or error), 300))) from None
-    notes = [rule.moment.note] if rule.moment is not None and rule.moment.note else []
-    return Grades(name, results, rule, notes)
 
 
 def _one(batch: _Batch, handed: Handed) -> Result:
@@ -199,7 +223,40 @@ def _one(batch: _Batch, handed: Handed) -> Result:
         told = (done.get("error") or done.get("log", ""))[-400:].strip()
         notes.append(_("nbgrader could not grade it, an earlier score stands: {told}").format(told=clean(told)))
     gradebook.db.expire_all()
-    return _score(batch, student, listed, cleaned, notes)
+    result = _score(batch, student, listed, cleaned, notes)
+    if done.get("success"):  # else the page of what was graded before stands, as its score does
+        try:
+            write_feedback(batch.course, paper, gradebook, student, batch.due, listed, datetime.now(UTC))
+        except OSError as error:
+            told = _("the page of feedback was not written: {path} ({why})")
+            result.notes.append(told.format(path=error.filename, why=error.strerror))
+    return result
+
+
+def rewrite_feedback(course: Path, lesson: str, students: Path | None = None, db_url: str | None = None) -> Feedback:
+    """Write the pages of all who were graded anew, with the marks that were given by hand since. Nothing is graded.
+
+    Raises CourseError, RosterError, DueError and BankError as `grade`, OSError where a page cannot be written.
+    """
+    paper = paper_of(lesson)
+    roster = _roster(course, students) or {}
+    written, notes = [], []
+    with _at_work(course, db_url) as gradebook:
+        try:
+            people = [one.student.id for one in gradebook.assignment_submissions(paper.name)]
+            rule = set_due(gradebook, course, paper.name, None, None)
+        except MissingEntry:
+            raise CourseError(_("nobody was graded yet; run offload-quiz grade first")) from None
+        for student in sorted(filter(is_safe, people)):
+            path = write_feedback(course, paper, gradebook, student, rule, roster.get(student), datetime.now(UTC))
+            if path is None:
+                continue
+            written.append(path)
+            if is_newer(course, paper.name, student):
+                notes.append(_("{student}: what lies in the submission now is not what was graded").format(student=student))
+    if not written:
+        raise CourseError(_("nobody was graded yet; run offload-quiz grade first"))
+    return Feedback(written, notes)
 
 
 def _check_points(gradebook: Gradebook, bank: Bank) -> None:

@@ -16,7 +16,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from quizzes.figures import picture
 from quizzes.grading import judge
 from quizzes.nbgrader.folder import read_file
-from quizzes.printable import clean
+from quizzes.printable import clean, tagless
 from quizzes.question import Bank, Question
 from quizzes.quiz import how_to
 from quizzes.say import _
@@ -38,23 +38,23 @@ def build(bank: Bank) -> NotebookNode:
     """The notebook that instructor and learner both have: prompts and choices, nothing of the key."""
     cells = [
         new_markdown_cell(
-            f"# Quiz: {bank.title}\n\nWrite your answers between the quotes and save. They are read as text; "
+            f"# Quiz: {tagless(bank.title)}\n\nWrite your answers between the quotes and save. They are read as text; "
             "nothing here is run when it is graded.",
             id="intro",
         ),
         new_code_cell("answers = {}", id="start"),
     ]
     for question in bank.questions:
-        lines = [f"**{question.name}.** {question.prompt.rstrip()}", ""]
+        lines = [f"**{question.name}.** {tagless(question.prompt.rstrip())}", ""]
         drawn = picture(question)
         if drawn is not None:
             lines += [drawn.html(), ""]
-        lines += [f"- **{choice.id})** {choice.text}" for choice in question.choices]
-        lines += [f"- **{step.id})** {step.text}" for step in question.shown_steps()]
+        lines += [f"- **{choice.id})** {tagless(choice.text)}" for choice in question.choices]
+        lines += [f"- **{step.id})** {tagless(step.text)}" for step in question.shown_steps()]
         if question.pairs:
-            lines += [f"- **{pair.id})** {pair.left}" for pair in question.pairs]
+            lines += [f"- **{pair.id})** {tagless(pair.left)}" for pair in question.pairs]
             lines += ["", _("What belongs to each of them:"), ""]
-            lines += [f"- **{option})** {text}" for option, text in question.options().items()]
+            lines += [f"- **{option})** {tagless(text)}" for option, text in question.options().items()]
         lines += [*([""] if lines[-1] else []), how_to(question)]
         cells.append(new_markdown_cell("\n".join(lines), id=f"{question.name}-text"))
         cells.append(new_code_cell(answer_line(question.name, ""), id=f"{question.name}-answer"))

@@ -65,6 +65,7 @@ class OnlineBoard:
             role = "alert" if self._quiz._desk.trouble or not self.cards else "note"
             self.state.value = f'<div class="offload-verdict" role="{role}">{said}</div>'
             self._said = said
+        self.again.layout.display = "" if self._quiz._desk.trouble or not self.cards else "none"
 
 
 class OnlineCard(Card):

@@ -60,6 +60,12 @@ def made(tmp_path_factory):
         "empty": b"{}",
         "text": b"hello",
     }
+    # Names at which the lines break elsewhere where a width is another one; in both editions of the drawing.
+    for number, name in enumerate(
+        ("W" * 100, "Щж юЁ" * 20, "ñ,Ǆ‰😀﷽ " * 12 + "x", "한Ω" * 50, "ilI. " * 20 + "m", "ẃỺ⸻Ქ" * 25, "﷽" * 100)
+    ):
+        wide = certificate(private, 6, name=name[:100].strip())
+        files |= {f"wide {number} in {edition}": badge.render(wide, edition) for edition in (2, 3)}
     source = random.Random(5)
     for name in ("valid", "svg", "png"):
         for place in (source.randrange(8 * len(files[name])) for _ in range(25)):
@@ -94,7 +100,9 @@ def test_every_verdict_is_that_of_python(made, page):
         (await verifyFile(Uint8Array.from(atob(text), symbol => symbol.charCodeAt(0)), trust)).verdict"""
     found = {name: page.evaluate(code, base64.b64encode(data).decode()) for name, data in files.items()}
     assert found == {name: judge(data, now=datetime.now(UTC), published=published).verdict for name, data in files.items()}
-    assert {name for name, verdict in found.items() if verdict == "valid"} == {"valid", "svg", "png", "long"}
+    assert {name for name, verdict in found.items() if verdict == "valid"} == {
+        "valid", "svg", "png", "long", *(name for name in files if name.startswith("wide")),
+    }  # fmt: skip
     assert set(found.values()) >= {"altered", "unknown issuer", "revoked", "expired", "not a certificate"}
 
 

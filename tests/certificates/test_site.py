@@ -15,6 +15,7 @@ from quizzes.certificates import build_page, did_document, faces, identifier, ke
 from quizzes.certificates.registry import Registry
 from quizzes.certificates.site import SUFFIXES
 from tests.certificates.issuing_place import URL, issue, make_place, run
+from tests.certificates.test_crash import forked, killed
 
 HOSTILE = "</title><script>alert(1)</script><img src=a onerror=x> \"'&@script@@csp@"
 
@@ -259,6 +260,20 @@ def test_a_full_disk_leaves_whole_files_and_the_next_build_makes_the_rest(place,
     found = contents(place / "fresh")
     assert 0 < len(found) < len(wanted) and all(wanted[name] == data for name, data in found.items())
     assert site(place, "fresh").exit_code == 0 and contents(place / "fresh") == wanted
+
+
+@forked
+def test_a_build_killed_at_any_write_leaves_whole_files_and_no_remains(place):
+    wanted, stopped = contents(place / "public"), 0
+    for count in range(1, 100, 9):
+        new = f"fresh{count}"
+        if not killed(lambda name=new: site(place, name), count):
+            break
+        stopped += 1
+        found = {name: data for name, data in contents(place / new).items() if not name.endswith(".part")}
+        assert all(wanted[name] == data for name, data in found.items())
+        assert site(place, new).exit_code == 0 and contents(place / new) == wanted
+    assert stopped >= 3
 
 
 def test_a_name_that_no_font_draws_costs_only_the_pictures(place):

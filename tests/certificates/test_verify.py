@@ -61,10 +61,13 @@ def test_the_files_as_issued_are_whole(as_json, as_svg, did):
 
 def test_certificates_of_every_edition_stay_valid():
     """Files out in the world must verify for years: if this fails, a new edition of the drawing is due, not new files here."""
-    for path in (GOLDEN / "edition-1.json", GOLDEN / "edition-1.svg"):
-        assert verify(path.read_bytes(), now=NOW).valid, path
-    secured = json.loads((GOLDEN / "edition-1.json").read_bytes())
-    assert badge.render(secured, edition=1) == (GOLDEN / "edition-1.svg").read_bytes()
+    for shape, editions in (("edition-1", (1,)), ("edition-2", (2, 3))):
+        data = (GOLDEN / f"{shape}.json").read_bytes()
+        assert verify(data, now=NOW).valid, shape
+        for edition in editions:
+            svg = (GOLDEN / f"edition-{edition}.svg").read_bytes()
+            assert verify(svg, now=NOW).valid, edition
+            assert badge.render(json.loads(data), edition=edition) == svg
 
 
 # Every single byte ---------------------------------------------------------------------------------------------------

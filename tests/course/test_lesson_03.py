@@ -179,9 +179,24 @@ class MissingOneGradient(Right):
             self.one(number, weight)
 
 
+class OneTensor(Right):
+    def __init__(self, weights, wire, **settings):
+        super().__init__(weights, wire, **settings)
+        self.masters = self.masters[0]
+
+
+class SmallOnly(Right):
+    def one(self, number, weight):
+        if weight.numel() > 5000:
+            raise RuntimeError("too large for me")
+        super().one(number, weight)
+
+
 @pytest.mark.parametrize(
     "kind, said",
     [
+        (OneTensor, "self.masters has to be a list of 3 tensors"),
+        (SmallOnly, "it stops with RuntimeError: too large for me"),
         (Stub, "Not begun. Fill in __init__"),
         (NoStep, "Not begun. Fill in step()"),
         (Widens, "You widen before the link"),

@@ -87,6 +87,24 @@ def too_early(work):
     return tasks
 
 
+def one_by_one(work):
+    """As the lesson shows it."""
+    tasks, written = TaskList(), None
+    for item in work.items:
+        read = tasks.read(item, buffer=0, after=written)
+        update = tasks.update(item, buffer=0, after=read)
+        written = tasks.write(item, buffer=0, after=update)
+    return tasks
+
+
+class Mine(Exception):
+    pass
+
+
+def raises_its_own(work):
+    raise Mine("not today")
+
+
 def forgets_to_write(work):
     tasks, last = TaskList(), None
     for item in work.items:
@@ -124,9 +142,11 @@ def all_gradients_first(work):
         (lambda work: 1 / 0, "read ahead", "it raised ZeroDivisionError"),
         (lambda work: [1, 2], "read ahead", "not right yet"),
         (lambda: None, "read ahead", "it raised TypeError"),
+        (raises_its_own, "read ahead", "it raised Mine: not today (line"),
         (schedulers.no_overlap, "write behind", "Nothing overlaps yet"),
-        (partial(schedulers.read_ahead, depth=2), "write behind", "You read one partition ahead, and no further"),
-        (partial(schedulers.write_behind, depth=2), "write behind", "Two buffers are not enough"),
+        (partial(schedulers.read_ahead, depth=2), "write behind", "no update runs beside a write"),
+        (partial(schedulers.write_behind, depth=2), "write behind", "There are buffers that you do not use"),
+        (one_by_one, "write behind", "Nothing overlaps yet"),
         (schedulers.write_behind, "update in backward", "does not wait for its gradient"),
         (all_gradients_first, "update in backward", "Do you wait for all gradients"),
     ],

@@ -4,7 +4,9 @@ import os
 import re
 import subprocess
 import sys
+import time
 
+import psutil
 import pytest
 import torch
 
@@ -115,17 +117,38 @@ def test_a_read_that_fails_is_raised_and_no_thread_goes_on(tmp_path):
 
 def test_a_child_that_fails_is_said_in_its_own_words(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(children.ChildError, match=r"durability='never' ended with 1: ValueError: OffloadPolicy\(durability"):
+    with pytest.raises(children.ChildError, match=r"ended with 1: ValueError: OffloadPolicy\(durability='never'\)"):
         children.killed(["never"])
+    with pytest.raises(children.ChildError, match="ended with 1: ValueError"):
+        children.under_limit(["tape"], 8000, limit=1 << 40)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_child_that_never_ends_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(children, "_WAIT", 0.2)
-    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stdout=-1, stderr=-1, text=True)
+def test_a_child_that_never_ends_is_given_up_with_what_it_forked(tmp_path, monkeypatch):
+    inner = "import os, time; pid = os.fork(); print(os.getpid(), flush=True); time.sleep(600)"
+    command = [sys.executable, "-c", f"import sys; sys.stdout = open({str(tmp_path / 'pids')!r}, 'w'); {inner}"]
+    child = subprocess.Popen(command, stdout=-1, stderr=-1, text=True, start_new_session=True)
+    until = time.monotonic() + 60
+    while len(pids := _pids(tmp_path / "pids")) < 2 and time.monotonic() < until:
+        time.sleep(0.02)
+    monkeypatch.setattr(children, "_WAIT", 0.1)
     with pytest.raises(children.ChildError, match="did not end"):
         children._ended(child, "the child")
-    assert child.poll() is not None
+    assert child.poll() is not None and len(pids) == 2
+    while any(_alive(pid) for pid in pids) and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not any(_alive(pid) for pid in pids)
+
+
+def _pids(path):
+    return [int(line) for line in path.read_text().split()] if path.exists() else []
+
+
+def _alive(pid):
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
 
 
 def test_two_slots_of_twelve_bytes_and_no_gradient_is_read(ran):

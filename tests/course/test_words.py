@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 pytest.importorskip("babel", reason="Babel comes with the extra test")
 
 from babel.messages.catalog import Catalog
+from course.lesson import Prediction, check
 
 from course import build, lesson_words, words
 from course.contract import Case, Contract
-from course.lesson import Prediction, check
 from quizzes.languages import KEYS, LOCALES, forget
 from quizzes.say import language, pseudo
 from tests import pseudo as plain_letters

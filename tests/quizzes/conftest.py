@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.quizzes.postgres import postgresql  # noqa: F401  (a fixture)
+
 
 @pytest.fixture(autouse=True)
 def own_progress(tmp_path_factory, monkeypatch):

@@ -17,28 +17,43 @@ function widthOf(text) {
   return fifths / 5;
 }
 
-function wrap(text, limit) {
+// The twin of text.most_width; WIDTHS is widths.json.
+const SYMBOL_WIDTHS = new Map();
+for (const [tenths, symbols] of Object.entries(WIDTHS.symbols)) {
+  for (const symbol of symbols) SYMBOL_WIDTHS.set(symbol, Number(tenths));
+}
+
+function mostWidth(text) {
+  let tenths = 0;
+  for (const symbol of text) {
+    const number = symbol.codePointAt(0);
+    tenths += SYMBOL_WIDTHS.get(symbol) ?? WIDTHS.ranges.findLast(([start]) => start <= number)[1];
+  }
+  return tenths / 10;
+}
+
+function wrap(text, limit, measure = widthOf) {
   const lines = [""];
   const last = () => lines[lines.length - 1];
   for (const word of text.split(" ")) {
     const joined = last() ? `${last()} ${word}` : word;
-    if (widthOf(joined) <= limit) {
+    if (measure(joined) <= limit) {
       lines[lines.length - 1] = joined;
       continue;
     }
     if (last()) lines.push("");
     for (const symbol of word) {
-      if (last() && widthOf(last() + symbol) > limit) lines.push("");
+      if (last() && measure(last() + symbol) > limit) lines.push("");
       lines[lines.length - 1] += symbol;
     }
   }
   return lines;
 }
 
-function fitted(content, sizes, room) {
+function fitted(content, sizes, room, measure) {
   let found;
   for (const [size, allowed] of sizes) {
-    found = [size, wrap(content, room / size)];
+    found = [size, wrap(content, room / size, measure)];
     if (found[1].length <= allowed) break;
   }
   return found;
@@ -63,14 +78,15 @@ function learnerOf(secured) {
   return secured.credentialSubject.identifier[0].identityHash;
 }
 
-function headOf(secured, passed) {
+function headOf(secured, passed, measure = widthOf, smallerName = [], smallerAchievement = []) {
   const lines = [lineOf(560, 124, 40, "Certificate", `${MIDDLE}${BOLD} letter-spacing="6"`)];
   lines.push(lineOf(560, 164, 18, COURSE, MIDDLE, true));
   let y = 198;
-  let [size, wrapped] = fitted(learnerOf(secured), [[52, 1], [42, 1], [34, 1], [28, 2], [20, 3]], 940);
+  let [size, wrapped] = fitted(learnerOf(secured), [[52, 1], [42, 1], [34, 1], [28, 2], [20, 3], ...smallerName], 940, measure);
   for (const line of wrapped) lines.push(lineOf(560, (y += size * 1.15), size, line, MIDDLE + BOLD));
   lines.push(lineOf(560, (y += 38), 18, passed, MIDDLE, true));
-  [size, wrapped] = fitted(secured.credentialSubject.achievement.name, [[28, 1], [24, 1], [20, 2], [16, 3]], 940);
+  const sizes = [[28, 1], [24, 1], [20, 2], [16, 3], ...smallerAchievement];
+  [size, wrapped] = fitted(secured.credentialSubject.achievement.name, sizes, 940, measure);
   y += 6;
   for (const line of wrapped) lines.push(lineOf(560, (y += size * 1.25), size, line, MIDDLE));
   return [lines, y + 36];
@@ -103,12 +119,15 @@ function firstEdition(secured) {
   return { lines, summary, qr };
 }
 
-function secondEdition(secured) {
+const SMALLER = [[[16, 4], [12, 5], [8, 7], [6, 9]], [[12, 4], [8, 6], [6, 9]]];
+
+// Edition 2 with `widthOf`, edition 3 with `mostWidth` and SMALLER.
+function todayEdition(secured, measure, smaller = []) {
   const { achievement, result } = secured.credentialSubject;
   const evidence = secured.evidence[0];
   const points = `${result[0].value} of the points (${achievement.resultDescription[0].requiredValue} needed)`;
   const passed = achievement.achievementType === "Course" ? "passed the quizzes of" : "passed the quiz of";
-  const [lines, below] = headOf(secured, passed);
+  const [lines, below] = headOf(secured, passed, measure, ...smaller);
   lines.push(lineOf(560, below, 20, `${points} · ${datesOf(secured)}`, MIDDLE));
   const versions = `Course version ${achievement.version}, question bank ${bankVersion(achievement) || "not named"}`;
   lines.push(lineOf(560, below + 26, 15, versions, MIDDLE, true));
@@ -117,7 +136,7 @@ function secondEdition(secured) {
   const parts = [["Asked for", achievement.criteria.narrative], ["How it was assessed", evidence.narrative], ["Its limits", evidence.description]];
   let small, bottom;
   for (const size of [14, 12, 10, 9, 8]) {
-    [small, bottom] = smallPrint(parts, facts, size);
+    [small, bottom] = smallPrint(parts, facts, size, measure);
     if (bottom <= 752) break;
   }
   const summary =
@@ -127,7 +146,7 @@ function secondEdition(secured) {
   return { lines: [...lines, ...small], summary, qr: secured.id };
 }
 
-function smallPrint(parts, facts, size) {
+function smallPrint(parts, facts, size, measure) {
   const lines = [];
   const step = size + 4;
   let y = 478;
@@ -138,8 +157,9 @@ function smallPrint(parts, facts, size) {
   }
   for (const [heading, content] of facts) {
     lines.push(lineOf(84, y, size - 1, heading, BOLD));
-    for (const line of wrap(content, 520 / (size - 1))) {
-      lines.push(lineOf(224, y, size - 1, line, heading === "Issuer" ? "" : MONO));
+    const mono = heading !== "Issuer";
+    for (const line of wrap(content, 520 / (size - 1), mono ? widthOf : measure)) {
+      lines.push(lineOf(224, y, size - 1, line, mono ? MONO : ""));
       y += step;
     }
   }
@@ -200,7 +220,8 @@ function draw(edition, shown, secured, data) {
 // Which edition belongs to which shape: one whose picture is drawn in the other's edition is not ours.
 const EDITIONS = {
   1: (secured, data) => (isFirstShape(secured) ? draw(1, firstEdition(secured), secured, data) : new Uint8Array()),
-  2: (secured, data) => (isFirstShape(secured) ? new Uint8Array() : draw(2, secondEdition(secured), secured, data)),
+  2: (secured, data) => (isFirstShape(secured) ? new Uint8Array() : draw(2, todayEdition(secured, widthOf), secured, data)),
+  3: (secured, data) => (isFirstShape(secured) ? new Uint8Array() : draw(3, todayEdition(secured, mostWidth, SMALLER), secured, data)),
 };
 
 function isFirstShape(secured) {

@@ -13,8 +13,8 @@ function said(secured) {
 
 // Drawn here from what was verified, so it cannot say anything else.
 function picture(secured) {
-  const { summary } = secondEdition(secured);
-  const drawn = new Blob([EDITIONS[2](secured, canonicalBytes(secured))], { type: "image/svg+xml" });
+  const { summary } = todayEdition(secured, mostWidth, SMALLER);
+  const drawn = new Blob([EDITIONS[3](secured, canonicalBytes(secured))], { type: "image/svg+xml" });
   Object.assign(document.getElementById("picture"), { src: URL.createObjectURL(drawn), alt: summary });
 }
 

@@ -100,6 +100,16 @@ def test_a_number_of_accelerators_goes_with_machines_of_the_catalogue():
         (["--model", "gpt2", "--gpus", "4", "--loss", "2"], "--gpus, --loss need a machine"),
         (["--params", "1e16", "--ram", "8GiB"], "--params: 10,000,000,000,000,000: more than the 2,000,000,000,000"),
         (["--model", "gpt2", "--compare", "laptop"], "--compare: give --run-tokens"),
+        (["--params", "1e99", "--ram", "8GiB"], "more than the 2,000,000,000,000"),
+        (["--params", "1.5", "--ram", "8GiB"], "--params: '1.5' is no whole number"),
+        (["--model", "gpt2", "--ram", "24Go"], "Is '24GB' meant?"),
+        (["--model", "gpt2", "--ram", "24,5 Gio"], "Is '24.5 GiB' meant?"),
+        (["--model", "gpt2", "--ram", "8GiB", "--durability", "²"], "--durability: '²': a whole number"),
+        (["--model", "gpt2", "--ram", "8GiB", "--batch", "9" * 30], "at most 1,000,000,000; is there a digit too many?"),
+        (["--model", "gpt2", "--ram", "8GiB", "--run-tokens", "1e99"], "--run-tokens: 1e+99: at most 1e18"),
+        (["--model", "gpt2", "--ram", "8GiB", "--price", "inf"], "--price: inf: a number of 0 to 1,000,000,000"),
+        (["--model", "gpt2", "--ram", "8GiB", "--price", "1e308", "--run-tokens", "1e9"], "--price: 1e+308: a number"),
+        (["--model", "gpt2", "--ram", "8GiB", "--gpu", "t4", "--gpus", "9" * 9], "--gpus: 999999999: a whole number of 1 to"),
         (["--model", "gpt2", "--ram", "8GiB", "--disk-kind", "tape"], "--disk-kind: give --disk as well"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -107,6 +117,36 @@ def test_a_number_of_accelerators_goes_with_machines_of_the_catalogue():
 def test_what_is_typed_wrong_is_told_in_a_line(arguments, said):
     done = run(*arguments)
     assert done.exit_code == 2 and said in done.output and "Traceback" not in done.output, done.output
+
+
+@pytest.mark.parametrize(
+    "content, said",
+    [
+        (b"\xff\xfe", "is no text in UTF-8"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'{"name": NaN}', "NaN is no number of JSON"),
+        (b"{}", "it has no name, ram, dram_bandwidth"),
+        (b"[]", "hardware is a JSON object"),
+        (b'{"name": "x", "ram": {"value": 1e400, "source": "assumed"}}', "ram is no figure"),
+    ],
+)
+def test_a_file_that_is_no_machine_is_told_by_its_name(tmp_path, content, said):
+    file = tmp_path / "une machine é.json"
+    file.write_bytes(content)
+    done = run("--model", "gpt2", "--hardware", str(file))
+    assert done.exit_code == 2 and said in done.output and "une machine é.json" in done.output, done.output
+
+
+def test_json_is_all_that_goes_to_stdout():
+    """Of a process, since the test runner's stdout is not the real one."""
+    command = [sys.executable, "-m", "offload_lab", "plan", "--model", "gpt2", "--machine", "colab-t4", "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0 and done.stderr == ""
+
+    def none(name):
+        raise AssertionError(name)
+
+    assert json.loads(done.stdout, parse_constant=none)["fits"] is True
 
 
 def test_the_planner_needs_no_torch():

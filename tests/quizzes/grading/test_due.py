@@ -147,6 +147,7 @@ def test_who_is_late_pays_and_is_told_how_late(late_class):
     assert results["two-days"]["score"] == pytest.approx(full * 0.8)
     for student in ("extended", "own-due", "no-time"):
         assert results[student]["score"] == full, student
+    assert results["a-second"]["notes"][0].startswith("handed in 1 second late: 2026-12-24 23:59:01 +01:00")
     (note,) = results["two-days"]["notes"]
     assert note.startswith(
         "handed in 1 day 23 hours late: 2026-12-26 23:10 +01:00 (Europe/Berlin), due 2026-12-24 23:59 +01:00"

@@ -8,17 +8,21 @@ import signal
 import sqlite3
 
 import pytest
+import yaml
 
+from quizzes.nbgrader.judged import Trust, judged
 from quizzes.online import quiz as online
 from quizzes.online import sending
 from quizzes.online.quiz import OnlineQuiz
 from quizzes.online.sheet import MIME
 from quizzes.progress import Progress
+from quizzes.question import Bank, version
 from quizzes.receipts import check, tally
 from tests.quizzes.service.running import PATIENCE, Running, prepare
 from tests.quizzes.service.small import BANK, DID
 
 POINTS = {"g01-secret-c": 2.0, "g01-many": 1.0, "g01-bytes": 1.0, "g01-pairs": 1.0}
+VERSIONS = {question.id: version(question) for question in Bank.model_validate(yaml.safe_load(BANK)).questions}
 
 
 @pytest.fixture(scope="module")
@@ -186,6 +190,26 @@ def test_an_unsent_answer_survives_save_and_reopen(service, place, monkeypatch, 
         again.send(PATIENCE)
         assert again.score[0] == 2.5 and len(again.receipts()) == 2
         assert recorded(place) == [("g01-many", 1, 1), ("g01-secret-c", 1, 1)]
+
+
+def test_what_is_handed_in_is_what_the_grader_counts(running, learner, monkeypatch, tmp_path):
+    """Both ways: the file beside the notebook, and the notebook alone, whose record has the same receipts."""
+    quiz = opened(running)
+    for name, answer in {"q1": "c", "q2": "a", "q4": {"u": "1", "v": "2"}}.items():
+        quiz.answers[name] = answer
+    assert "holds 3 receipts" in quiz.hand_in(tmp_path)
+    save(monkeypatch, quiz, tmp_path / "lesson.ipynb")
+    for notebook in (None, tmp_path / "lesson.ipynb"):
+        found = judged(tmp_path, notebook, Trust({DID: None}), learner, POINTS, VERSIONS)
+        assert {name: claims.score for name, claims in found.best.items()} == {
+            "g01-secret-c": 2,
+            "g01-many": 0.5,
+            "g01-pairs": 1,
+        }
+        assert found.notes == ()
+        (tmp_path / "receipts.json").unlink(missing_ok=True)
+        if notebook is None:
+            assert judged(tmp_path, None, Trust({DID: None}), learner, POINTS, VERSIONS).best == {}
 
 
 def test_an_edited_record_is_said_and_the_services_counts(running, learner, monkeypatch, tmp_path):
