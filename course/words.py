@@ -45,7 +45,11 @@ Found = Iterator[tuple[Text, str]]
 
 def in_code(path: Path) -> Iterator[Text]:
     """The texts that a module marks with `_`, `N_` and `_n`. Raises ValueError for a text that is put together at run time."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    try:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+    except (SyntaxError, OSError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
+    for node in ast.walk(tree):
         name = getattr(node.func, "id", "") if isinstance(node, ast.Call) else ""
         if name not in _CALLS:
             continue

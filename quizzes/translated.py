@@ -36,11 +36,15 @@ def translated(bank: Bank, domain: str | None = None) -> Bank:
     if spoken() == "en":
         return bank
     domain = domain or f"lesson_{bank.lesson}"
-    questions = tuple(_checked(question, domain) for question in bank.questions)
+    questions = tuple(asked_in(question, domain) for question in bank.questions)
     return bank.model_copy(update={"title": words(domain, bank.title), "questions": questions})
 
 
-def _checked(question: Question, domain: str) -> Question:
+def asked_in(question: Question, domain: str) -> Question:
+    """One question in the language that is spoken here, before its numbers are drawn. Where a translation would make it
+    another question (two right sides become one), that is said and it stays English."""
+    if spoken() == "en":
+        return question
     data = _through(question, lambda text: words(domain, text))
     try:
         return Question.model_validate(data)

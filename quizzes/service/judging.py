@@ -26,6 +26,7 @@ from quizzes.receipts import Claims, ReceiptError, answer_hash, sign, time_text
 from quizzes.say import _, language
 from quizzes.service.body import Sent
 from quizzes.service.errors import ServiceError, StartError, encode
+from quizzes.translated import asked_in
 from quizzes.variants import draw
 
 _EDITIONS = 8192  # drawn questions that are remembered
@@ -81,7 +82,8 @@ class Judge:
         return self._edition(lesson, name, learner, attempt, locale)
 
     def _draw(self, lesson: str, name: str, learner: str, attempt: int, locale: str) -> Question:
-        return draw(self.banks[lesson][name], learner, attempt - 1, locale)
+        with language(locale):
+            return draw(asked_in(self.banks[lesson][name], "keys"), learner, attempt - 1, locale)
 
     def shown(self, lesson: str, learner: str, locale: str, used: Mapping[str, tuple[int, float]]) -> list[dict[str, Any]]:
         """The questions as a learner may see them, each in the edition to answer next, or the last where it is settled.

@@ -254,3 +254,25 @@ def test_nothing_hides_the_function_that_translates():
                 bound = {n for n in inside if isinstance(n, ast.Name) and n.id == "_" and isinstance(n.ctx, ast.Store)}
                 called = any(isinstance(n, ast.Call) and getattr(n.func, "id", "") == "_" for n in inside)
                 assert not (bound - set(inner) and called), (path.name, scope.lineno)
+
+
+def test_the_service_asks_in_the_learners_language(put, monkeypatch):
+    """Graded questions have their own catalogue, beside the keys and not where learners' catalogues lie."""
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from quizzes.question import KEYS
+    from quizzes.service.judging import Judge
+
+    banks = every(KEYS)
+    if not banks:
+        pytest.skip("the keys are not installed")
+    asked = next(iter(banks.values())).questions[0]
+    path = put("fr", {asked.prompt: f"[fr] {asked.prompt}"}, "keys")
+    judge = Judge(KEYS, Ed25519PrivateKey.generate(), 2)
+    lesson = next(iter(banks.values())).lesson
+    assert judge.edition(lesson, asked.name, "ann", 1, "ko").prompt[:4] != "[fr]"
+    assert judge.edition(lesson, asked.name, "ann", 2, "fr").prompt[:4] != "[fr]", "not out of the learners' folder"
+    monkeypatch.setattr(languages, "KEYS", path.parents[2])
+    forget()
+    assert judge.edition(lesson, asked.name, "bob", 1, "fr").prompt.startswith("[fr] ")
+    assert not judge.edition(lesson, asked.name, "bob", 1, "en").prompt.startswith("[fr] ")
