@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 pytest.importorskip("babel", reason="Babel comes with the extra test")
 
 from babel.messages.catalog import Catalog
-from course.lesson import Prediction, check
 
 from course import build, lesson_words, words
 from course.contract import Case, Contract
+from course.prediction import Prediction
 from quizzes.languages import KEYS, LOCALES, forget
 from quizzes.say import language, pseudo
 from tests import pseudo as plain_letters
@@ -197,8 +197,6 @@ def test_what_lessons_helpers_say(capsys, monkeypatch, tmp_path):
         contract.check(wrong)
         contract.check(lambda number: None)
         contract.check(lambda number: 1 / 0)
-        check(wrong, [((1,), 5, "⟦⟧")], "⟦⟧")
-        check(wrong, [((1,), 2, "⟦⟧")], "⟦⟧")
         guess = Prediction("words-test", "⟦⟧")
         guess.show()
         for value in ("12 GB", "x", -1, None, "1e99"):
