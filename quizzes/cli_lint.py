@@ -41,6 +41,8 @@ def canary(
 ) -> None:
     """Build everything that ships, unpack it, and look for the keys. Exits 1 where one shows, 2 where it cannot be told."""
     from quizzes.canary import CanaryError, flags, private, search
+    from quizzes.exercises.exercise import ExerciseError
+    from quizzes.exercises.private import texts as hidden_texts
 
     try:
         graded = every(KEYS)
@@ -49,7 +51,7 @@ def canary(
                 _("there are no keys here, so that nothing can be looked for; run it in the instructor's checkout")
             )
         open_bank = " ".join(" ".join(path.read_text(encoding="utf-8").split()) for path in sorted(BANK.glob("*.yaml")))
-        texts = private([question for bank in graded.values() for question in bank.questions], open_bank)
+        texts = private([question for bank in graded.values() for question in bank.questions], open_bank) | hidden_texts()
         with tempfile.TemporaryDirectory() as folder:
             shipped = file or _build(Path(folder))
             leaks = [
@@ -57,7 +59,7 @@ def canary(
                 for path in shipped
                 for leak in search(path.name, path.read_bytes(), texts | flags() if path.name.startswith("quiz-") else texts)
             ]
-    except (BankError, CanaryError, OSError) as error:
+    except (BankError, ExerciseError, CanaryError, OSError) as error:
         typer.echo(str(error), err=True)
         raise typer.Exit(2) from None
     for leak in leaks:

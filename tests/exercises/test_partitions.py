@@ -9,10 +9,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quizzes.canary import search
 from quizzes.exercises.compare import difference
 from quizzes.exercises.exercise import KEYS, Case, ExerciseError, Trap, exercises, with_keys
 from quizzes.exercises.grade import judge
 from quizzes.exercises.notebook import build
+from quizzes.exercises.private import texts
 from quizzes.exercises.rules import covers
 from quizzes.exercises.sandbox import Limits, NoIsolation, isolation
 from quizzes.question import misconceptions
@@ -228,6 +230,15 @@ def test_what_is_handed_out_has_the_open_cases_only():
         assert not any(case.hint in text for case in exercise.hidden)
         assert not any(trap.idea in text for case in exercise.hidden for trap in case.traps if trap.idea)
     assert "[[0, 4], [4, 8]], for example" in text
+
+
+def test_the_canary_looks_for_what_is_hidden(tmp_path):
+    found = texts()
+    assert sum("cache-reads" in what for what in found.values()) >= 4 and any("adamw-step" in what for what in found.values())
+    assert not any(text in json.dumps(build(exercises())) for text in found)
+    leaked = tmp_path / "a.bin"
+    leaked.write_bytes(next(iter(found)).encode("utf-16"))
+    assert search("a.bin", leaked.read_bytes(), found)
 
 
 def test_a_trap_has_one_idea_and_a_rule_is_known(tmp_path):
