@@ -141,11 +141,11 @@ def _fill(found: dict[str, Any], known: dict[str, Any]) -> None:
     for name, letters in (("choices", _LETTERS), ("pairs", "p"), ("extra", "x"), ("steps", "s")):
         parts = found[name] = [dict(part) for part in found.get(name) or ()]
         used = {part["id"] for part in parts if part.get("id")}
-        order = range(len(parts))
+        order = list(range(len(parts)))
         if name == "steps":
             # Steps are shown in the order of their ids, which must tell nothing of the right one.
             order = sorted(order, key=lambda place: hashlib.sha256(parts[place]["text"].encode()).digest())
-            order = order[1:] + order[:1] if list(order) == sorted(order) else order
+            order = order[1:] + order[:1] if order == sorted(order) else order
         for rank, place in enumerate(order):
             if not parts[place].get("id"):
                 parts[place]["id"] = _free(letters, rank, used)

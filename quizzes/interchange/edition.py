@@ -7,6 +7,7 @@ from typing import Any
 
 from quizzes.interchange.decimals import as_value
 from quizzes.interchange.report import Report
+from quizzes.parts import Right, Trap
 from quizzes.question import Question
 from quizzes.say import _
 from quizzes.values import Value
@@ -35,7 +36,8 @@ def edition(question: Question, report: Report | None = None) -> Question:
         part.pop("option", None)
     if drawn.value is not None:
         data["value"] = _plain(drawn.value)
-    for held, part in zip((*drawn.answers, *drawn.traps), (*data.get("answers", ()), *data.get("traps", ())), strict=True):
+    valued: tuple[Right | Trap, ...] = (*drawn.answers, *drawn.traps)
+    for held, part in zip(valued, (*data.get("answers", ()), *data.get("traps", ())), strict=True):
         part["value"] = _plain(held.value)
     return Question.model_validate(data)
 

@@ -218,7 +218,7 @@ def _number(draft: Draft, reader: _Reader, inside: str) -> None:
         low, dots, high = text.partition("..")
         if dots:
             ends = sorted((number(low), number(high)))
-            found.append((worth, sum(ends) / 2, (ends[1] - ends[0]) / 2, told))
+            found.append((worth, sum(ends, Fraction(0)) / 2, (ends[1] - ends[0]) / 2, told))
         else:
             value, _colon, near = text.partition(":")
             found.append((worth, number(value), number(near) if near.strip() else Fraction(0), told))

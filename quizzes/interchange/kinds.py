@@ -32,7 +32,7 @@ def choices(draft: Draft, found: list[tuple[Fraction, dict[str, Any]]], single: 
         draft.data["several_right"] = True
         draft.lost("choices", _("more than one is right; any of them earns all points"))
     shares = [worth for worth, _part in found if worth > 0]
-    if not single and (len(set(shares)) > 1 or abs(sum(shares) - 1) > Fraction(1, 1000)):
+    if not single and (len(set(shares)) > 1 or abs(sum(shares, Fraction(0)) - 1) > Fraction(1, 1000)):
         draft.lost("scoring", _("its right choices weigh differently; here each has the same share"))
     wrong = {worth for worth, _part in found if worth <= 0}
     if not single and wrong and wrong != {-shares[0]}:
@@ -57,13 +57,13 @@ def texts(draft: Draft, found: list[tuple[Fraction, str, str]]) -> None:
     right = [(text, told) for worth, text, told in found if worth == 1]
     if not right:
         raise Skipped(_("no answer earns all of the points; mark a right one"))
-    told = list(dict.fromkeys(told for _text, told in right if told))
-    if told and "explanation" in draft.data and draft.data["explanation"] not in told:
+    reasons = list(dict.fromkeys(told for _text, told in right if told))
+    if reasons and "explanation" in draft.data and draft.data["explanation"] not in reasons:
         draft.lost("explanation", _("its general feedback; the feedback of the right answer was taken"))
-    if len(told) > 1:
+    if len(reasons) > 1:
         draft.lost("explanation", _("all but the first feedback of its right answers"))
-    if told:
-        draft.data["explanation"] = told[0]
+    if reasons:
+        draft.data["explanation"] = reasons[0]
     wrong = [{"text": text, "explanation": why} for worth, text, why in found if worth != 1]
     draft.data |= {"kind": "text", "accepted": [text for text, _told in right], "wrong": wrong}
 

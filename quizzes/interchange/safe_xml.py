@@ -39,7 +39,7 @@ class _Builder(ElementTree.TreeBuilder):
         if self.count > MOST_ELEMENTS:
             self._stop(_("there are more than {most:,} elements").format(most=MOST_ELEMENTS))
         node = super().start(tag, attrs)
-        node.line = self.parser.CurrentLineNumber
+        node.line = self.parser.CurrentLineNumber  # type: ignore[attr-defined]
         return node
 
     def end(self, tag: Any) -> Any:  # type: ignore[override]
