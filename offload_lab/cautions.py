@@ -29,11 +29,11 @@ def sizes(hardware: Hardware) -> dict[str, Figure]:
 
 def cautions(load: Load, hardware: Hardware, time: Time | None) -> list[str]:
     """Sentences without their full stop."""
-    return [*hardware.warnings, *_format(load, hardware), *_sizes(hardware), *_speeds(load, hardware, time)]
+    return [*hardware.warnings, *emulated(load, hardware), *_sizes(hardware), *_speeds(load, hardware, time)]
 
 
-def _format(load: Load, hardware: Hardware) -> list[str]:
-    """That the accelerator has no matrix units for what is trained."""
+def emulated(load: Load, hardware: Hardware) -> list[str]:
+    """That the accelerator has no matrix units for what is trained; nothing where it has, or where it is not known."""
     if not hardware.gpus or not hardware.gpu_dtypes or load.dtype == "float32" or load.dtype in hardware.gpu_dtypes:
         return []
     there, slow = hardware.gpu_flops, hardware.gpu_flops_float32

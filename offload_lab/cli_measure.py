@@ -60,7 +60,7 @@ def _row(told: str, value: str, figure: Figure, width: int) -> Iterator[str]:
 
 def measure(
     directory: Annotated[Path, typer.Option(help="The folder that state will be in: its disk is measured.")] = Path("."),
-    seconds: Annotated[float, typer.Option(min=0.1, help="About how long it may take.")] = 30.0,
+    seconds: Annotated[float, typer.Option(min=0.1, max=3600, help="About how long it may take.")] = 30.0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else on stdout.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Measure, whatever was measured before.")] = False,
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from offload_lab.cautions import emulated
 from offload_lab.hardware import Hardware
 from offload_lab.plan import Plan
 from offload_lab.plan_words import size, span
@@ -30,7 +31,7 @@ def compare(model: Any, machines: Sequence[Hardware], run_tokens: float, **optio
 
 
 def table(plans: Sequence[Plan]) -> str:
-    """One line a plan; all figures are predicted."""
+    """One line a plan, and beneath them what formats are emulated; all figures are predicted."""
     width = max(len(made.hardware.name) for made in plans)
     lines = [f"{'predicted':{width}}  {'a step':>9}  {'a run':>12}  {'cost':>12}  {'on it':>10}  how"]
     for made in plans:
@@ -44,4 +45,5 @@ def table(plans: Sequence[Plan]) -> str:
         held = size(made.total("gpu") or made.total("ram"))
         way = ", activations again" if made.model.checkpointing == "full" else ""
         lines.append(f"{made.hardware.name:{width}}  {step:>9}  {hours:>12}  {cost:>12}  {held:>10}  {made.placement}{way}")
-    return "\n".join(lines)
+    told = dict.fromkeys(text for made in plans for text in emulated(made.model, made.hardware))
+    return "\n".join([*lines, *(f"! {text}." for text in told)])

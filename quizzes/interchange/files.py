@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import os
 import tempfile
 from pathlib import Path
@@ -12,6 +13,8 @@ from quizzes.say import _
 LARGEST = 20_000_000
 """Bytes of a file of questions, and of all that a package unpacks to; a bank of a hundred questions has about 200,000."""
 MOST_QUESTIONS = 5_000
+_NO_LINKS = {errno.EPERM, errno.ENOSYS, errno.EOPNOTSUPP, errno.EACCES, errno.EXDEV}
+"""What a file system says that has no hard links: a memory stick, a mounted drive."""
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -66,6 +69,19 @@ def taken(path: Path) -> str:
     return said.format(path=path)
 
 
+def _take(temporary: str, path: Path) -> None:
+    """Give a file its name. Raises FileExistsError where something has it, however late that came."""
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        os.replace(temporary, path)
+
+
 def publish(path: Path, data: bytes, force: bool = False) -> None:
     """Write `path` at once: the whole content or none. Raises InterchangeError where something is there and not `force`."""
     try:
@@ -84,7 +100,7 @@ def publish(path: Path, data: bytes, force: bool = False) -> None:
         if force:
             os.replace(temporary, path)
         else:
-            os.link(temporary, path)  # fails where something is there, however late it came
+            _take(temporary, path)
     except FileExistsError:
         raise InterchangeError(taken(path)) from None
     except OSError as error:

@@ -23,8 +23,9 @@ def choices(draft: Draft, found: list[tuple[Fraction, dict[str, Any]]], single: 
     draft.data["kind"] = "one" if single else "several"
     for worth, part in found:
         part["correct"] = worth == 1 if single else worth > 0
-        if single and 0 < worth < 1:
-            part["credit"] = float(worth)
+        if single:
+            # Said of every choice, so that no note can give points where the file gives none.
+            part["credit"] = float(worth) if 0 < worth < 1 else 0.0
         if single and worth < 0:
             draft.lost("choices.credit", _("points that a wrong choice takes away"))
     if single and len(full) > 1:

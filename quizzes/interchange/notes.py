@@ -200,7 +200,7 @@ def _join(parts: list[dict[str, Any]], told: Any, form: Form, keys: tuple[str, .
             continue
         left.remove(mine)
         for name, value in mine.items():
-            if name not in ("of", "correct") and (name not in part or _same(form, name, value, part[name])):
+            if name not in ("of", "correct", "option") and (name not in part or _same(form, name, value, part[name])):
                 part[name] = value
     return [{name: value for name, value in entry.items() if name != "of"} for entry in left if "text" in entry]
 

@@ -91,9 +91,9 @@ def local(node: ElementTree.Element) -> str:
 
 
 def children(node: ElementTree.Element, *names: str) -> Iterator[Node]:
-    """Child elements, those of `names` alone where any are given. Elements of XInclude are never among them."""
+    """Child elements of these names."""
     for child in node:
-        if isinstance(child.tag, str) and not child.tag.startswith(_INCLUDE) and (not names or local(child) in names):
+        if isinstance(child.tag, str) and local(child) in names:
             yield child  # type: ignore[misc]
 
 

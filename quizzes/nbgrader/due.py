@@ -139,7 +139,7 @@ def load(course: Path, assignment: str) -> Due:
     if entry is None:
         return Due()
     try:
-        return Due(None if entry["due"] is None else moment(entry["due"]), penalty(entry["late"]))
+        return Due(None if entry["due"] is None else moment(entry["due"]), penalty(entry["late"] or "none"))
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         told = _("{path} is damaged ({why}); say --due and --late again after moving it away")
         raise DueError(told.format(path=course / FILE, why=error)) from None

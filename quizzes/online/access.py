@@ -88,7 +88,7 @@ def _without_name(service: str) -> str:
 
 
 def _no_token() -> str:
-    return _("There is no token for the service: set OFFLOAD_QUIZ_TOKEN before the kernel starts, or write quiz.log_in().")
+    return _("There is no token for the service: set OFFLOAD_QUIZ_TOKEN before the kernel starts.")
 
 
 __all__ = ["Access", "AccessError", "Away"]

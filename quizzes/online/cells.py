@@ -37,10 +37,12 @@ class OnlineAnswers(MutableMapping[str, Any]):
             return
         if not why:
             desk.wait(SECONDS, question.name)
-        if self._quiz._board is not None:
-            self._quiz._board.cards[question.name].refresh()
+        # A bank that was changed may ask it no more.
+        now = next((one for one in self._quiz.questions if one.name == question.name), question)
+        if self._quiz._board is not None and now.name in self._quiz._board.cards:
+            self._quiz._board.cards[now.name].refresh()
         self._quiz._publish(new=True)
-        told = desk.told(self._quiz.named(question.name))
+        told = desk.told(now)
         print(f"{question.name}: {why or told}")
 
     def __getitem__(self, name: str) -> Any:

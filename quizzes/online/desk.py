@@ -138,7 +138,8 @@ class Desk:
             listed = content.get("questions")
             sheet.questions = listed if isinstance(listed, list) else []
             self.questions = read(sheet.questions, self.notes)
-            for reply in content.get("answers") or ():
+            answers = content.get("answers")
+            for reply in answers if isinstance(answers, list) else ():
                 self._take(reply)
             if not self.loaded:
                 self._take_up_progress()

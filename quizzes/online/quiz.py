@@ -54,9 +54,7 @@ class OnlineQuiz:
         self._desk.notes[:0] = notes
         self._sender = Sender(self._desk)
         self.answers = OnlineAnswers(self)
-        asked = access.ask()
-        if asked:
-            self._desk.notes.append(asked)
+        access.ask()  # where nobody is there to ask, the thread says what is missing
 
     # --- answering ------------------------------------------------------------------------------------------------
 

@@ -55,7 +55,8 @@ def _judged(reply: dict[str, Any], question: Asked) -> Told:
         head = _("✘ Not right ({share:.0%} of the points)").format(share=share)
     lines = _lines(reply["message"])
     again = []
-    for idea in reply.get("misconceptions") or ():
+    named = reply.get("misconceptions")
+    for idea in named if isinstance(named, list) else ():
         if isinstance(idea, dict) and isinstance(idea.get("idea"), str):
             lines.append(_("The idea behind it: {idea}").format(idea=idea["idea"]))
             again.append(str(idea.get("reread", "")))

@@ -10,6 +10,7 @@ import pytest
 
 from quizzes.certificates import badge_png, credential, identifier, issuing, linkedin, page, png, signing, verify
 from quizzes.certificates.judge import Judgement
+from tests.certificates import issuing_place
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 URL = "https://example.org/certificates/c/7ZZZ"
@@ -88,6 +89,13 @@ def test_a_name_stays_text_and_the_page_links_to_itself_only(private, did):
     [link] = links
     assert parse_qs(urlsplit(link).query)["certUrl"] == [f"{base}/c/{made}"]
     assert "frame-ancestors 'none'" in page.HEADERS["Content-Security-Policy"]
+
+
+def test_an_address_that_no_profile_takes_costs_only_the_link(private):
+    for base in ("http://example.org/c", None):
+        secured = issuing_place.signed(private, 5 if base else None, NOW, base=base, school="A" if base else None)
+        html = page.render(Judgement("valid", "whole", credential.read(secured), "A")).decode()
+        assert "Valid" in html and "linkedin" not in html.lower()
 
 
 def test_the_page_of_a_revoked_certificate_says_so():

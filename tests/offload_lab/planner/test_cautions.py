@@ -40,6 +40,12 @@ def test_the_command_says_it_too(options):
     assert "emulated" not in run("--model", "gpt2", *options, "--dtype", "float16").stdout
 
 
+def test_a_comparison_says_it_beneath_the_table():
+    asked = ["--model", "gpt2", "--compare", "t4-cloud,l4-cloud", "--run-tokens", "1e6"]
+    assert f"! The accelerator of t4-cloud {EMULATED}" in run(*asked).stdout
+    assert "!" not in run(*asked, "--dtype", "float16").stdout
+
+
 def test_float32_is_counted_at_its_own_speed():
     """A100: 19.5 TFLOP/s where 16-bit matrices have 312. Where float32's is not known, the plan says what it took."""
     card = machine(ram=512 * GIB, gpu="a100-80")

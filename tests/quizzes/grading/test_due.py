@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from bench.grading import answered, hand_in
 from quizzes.cli import app
 from quizzes.nbgrader.course import COURSE_ID, CourseError, build_assignment, grade
-from quizzes.nbgrader.due import DueError, due, penalty, shown, span
+from quizzes.nbgrader.due import DueError, due, load, penalty, shown, span
 from quizzes.nbgrader.late import cost
 from quizzes.nbgrader.roster import RosterError, read_class
 from quizzes.nbgrader.times import moment
@@ -204,3 +204,12 @@ def test_a_naive_due_time_stops_the_command_and_changes_nothing(tmp_path):
     done = CliRunner().invoke(app, ["grade", "--course", str(tmp_path), "--due", "2026-12-24T23:59"])
     assert done.exit_code == 2 and "2026-12-24T23:59 Europe/Berlin" in done.stderr
     assert not (tmp_path / "due.json").exists() and not (tmp_path / "cleaned").exists()
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[", "[1]", '{"quiz-01": 5}', '{"quiz-01": {"due": 3, "late": "none"}}', '{"quiz-01": {"due": null}}', "\xff"]
+)
+def test_a_damaged_file_of_due_times_is_named(tmp_path, text):
+    (tmp_path / "due.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(DueError, match=r"due\.json"):
+        load(tmp_path, "quiz-01")

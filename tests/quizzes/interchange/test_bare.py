@@ -6,12 +6,12 @@ import zipfile
 
 import pytest
 from hypothesis import HealthCheck, given, settings
-from interchange_making import bank, questions
+from interchange_making import EVIL, bank, questions
 
 from quizzes.grading import judge
 from quizzes.interchange import formats
 from quizzes.interchange.edition import edition
-from quizzes.question import BANK, UNNAMED, every
+from quizzes.question import BANK, UNNAMED, Question, every
 
 BANKS = every(BANK)
 
@@ -83,6 +83,27 @@ def test_the_bank_is_judged_alike(form):
         for question, same in zip(held.questions, back, strict=True):
             assert set(same.misconceptions) <= {UNNAMED} and not same.reread and same.id == question.id
             alike(edition(question), same, form)
+
+
+@pytest.mark.parametrize("form", list(formats.FORMS))
+@pytest.mark.parametrize("right", [1, 2, 3])
+def test_a_text_of_signs_in_every_place(form, right):
+    """Each text that formats stumble over as prompt, choice and explanation; of the choices some are right, or all."""
+    made = []
+    for count, text in enumerate(EVIL):
+        parts = [
+            {"id": name, "text": words, "explanation": text, "correct": place < right, "misconception": "one-moment"}
+            for place, (name, words) in enumerate((("k1", text), ("k2", "b"), ("k3", f"{text}c")))
+        ]
+        more = {"kind": "one", "choices": parts, "several_right": right > 1}
+        made.append(Question.model_validate({"id": f"x{count}", "name": f"q{count}", "prompt": text} | more))
+    back, skipped = there_and_back(bank(*made), form)
+    assert not skipped and [question.id for question in back] == [question.id for question in made]
+    normal = formats.FORMS[form].normal
+    for question, same in zip(made, back, strict=True):
+        assert same.kind == "one" and same.prompt == (normal(question.prompt) or "(no text)")
+        assert [choice.text for choice in same.choices] == [normal(c.text) or "(no text)" for c in question.choices]
+        alike(question, same, form)
 
 
 @pytest.mark.parametrize("form", list(formats.FORMS))

@@ -130,6 +130,17 @@ def test_one_who_came_first_keeps_the_file(folder, monkeypatch):
     assert (folder / "x.yaml").read_text() == "first" and len(list(folder.iterdir())) == 1
 
 
+def test_a_file_system_without_links(folder, monkeypatch):
+    def refuse(*_paths):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(files.os, "link", refuse)
+    publish(folder / "x.yaml", b"first")
+    with pytest.raises(InterchangeError, match="there already"):
+        publish(folder / "x.yaml", b"second")
+    assert (folder / "x.yaml").read_bytes() == b"first" and len(list(folder.iterdir())) == 1
+
+
 def test_no_text_of_a_question_is_markup_in_an_assignment():
     held = "\n\n".join(f"[plain]{formats.gift_write.escaped(text)} <script>x</script>{{=<img src\\=x> ~<b}}" for text in EVIL)
     bank = formats.read(held.encode(), "x.gift").bank

@@ -1,5 +1,6 @@
 """GIFT as others write it: what every sign means, and what can't be taken over."""
 
+import itertools
 from fractions import Fraction
 
 import pytest
@@ -193,6 +194,41 @@ def test_a_note_that_was_tampered_with_is_left_out_and_said():
     assert read("// offload-quiz: {\nWhich?{=a ~b}")[0] and read(f"// offload-quiz: {'[' * 5000}\nWhich?{{=a ~b}}")[0]
     assert read(start + '"right":[{"of":"5:0","value":"1e99999999"}]}\nWhich?{#5}')[0]
     assert read(start + '"points":0.5,"misconceptions":["x"],"id":"evil","name":"q1; drop"}\nWhich?{=a ~b}')[0][0].name == "q1"
+
+
+def test_ids_of_steps_tell_nothing_of_their_order():
+    for texts in itertools.permutations(("first", "second", "third")):
+        steps = only("Order{>3 ALL\n" + "\n".join(texts) + "\n}").steps
+        assert [step.text for step in steps] == list(texts)
+        assert [step.id for step in steps] != sorted(step.id for step in steps)
+
+
+@pytest.mark.parametrize("forgery", ['"correct":true,', '"text":"three","explanation":"g",', '"credit":1,"explanation":"g",'])
+def test_a_note_never_speaks_against_the_file(forgery):
+    parts = [
+        {"id": "k1", "text": "one", "correct": True, "explanation": "e"},
+        {"id": "k2", "text": "two", "correct": False, "explanation": "f", "misconception": "one-moment"},
+    ]
+    held = Question.model_validate({"id": "x", "name": "q1", "kind": "one", "prompt": "Which?", "choices": parts})
+    text = formats.export([bank(held)], "gift")[0].decode()
+    forged = text.replace('{"id":"k2"', "{" + forgery + '"id":"k2"')
+    forged = forged.replace('"version":1', '"prompt":"Other?","several_right":false,"version":1')
+    assert forged != text
+    same = only(forged)
+    assert same.prompt == "Which?" and [(c.text, c.correct, c.explanation, c.credit) for c in same.choices] == [
+        ("one", True, "e", 0),
+        ("two", False, "f", 0),
+    ]
+
+
+def test_a_note_numbers_no_options():
+    pairs = [
+        {"id": f"p{n}", "left": f"l{n}", "right": f"r{n}", "explanation": "e", "misconception": "one-moment"} for n in (1, 2)
+    ]
+    held = Question.model_validate({"id": "x", "name": "q1", "kind": "match", "prompt": "Which?", "pairs": pairs})
+    text = formats.export([bank(held)], "gift")[0].decode()
+    same = only(text.replace('"id":"p', '"option":"7","id":"p'))
+    assert [pair.option for pair in same.pairs] == ["1", "2"] and [pair.id for pair in same.pairs] == ["p1", "p2"]
 
 
 def test_thirds_are_thirds():

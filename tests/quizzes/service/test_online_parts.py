@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import json
+import ssl
 import threading
+from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from ipywidgets.widgets.widget import _instances
 
+from quizzes.online import desk, receipts_file, sending
 from quizzes.online import quiz as online
-from quizzes.online import receipts_file, sending
 from quizzes.online.access import Access, AccessError
 from quizzes.online.board import OnlineBoard
 from quizzes.online.quiz import OnlineQuiz
-from quizzes.online.sheet import Sheet, from_json
-from quizzes.online.together import together
 from quizzes.progress import Progress
+from quizzes.service import client as client_module
 from quizzes.service.body import parse
 from quizzes.service.client import Client, Refused, Unknown, Unreached
 from quizzes.service.errors import encode
@@ -195,6 +194,46 @@ def test_a_refusal_that_is_not_of_the_answer_keeps_it(service, quiz, monkeypatch
     assert quiz.score[0] == 2.0
 
 
+def test_a_clock_that_is_wrong_is_said(quiz, monkeypatch):
+    class Later(datetime):
+        @classmethod
+        def now(cls, zone=None):
+            return super().now(zone) + timedelta(hours=1)
+
+    quiz.answers["q1"] = "a"
+    assert "clock" not in str(quiz)
+    monkeypatch.setattr(desk, "datetime", Later)
+    quiz.answers["q1"] = "c"
+    assert "The clock of this computer is 60 minutes off the service's" in str(quiz) and quiz.score[0] == 2.0
+
+
+@pytest.mark.parametrize("why, said", [("certificate has expired", "look at its clock"), ("self-signed", "not trusted here")])
+def test_a_certificate_that_is_refused_is_said(why, said):
+    error = ssl.SSLCertVerificationError(1, "x")
+    error.verify_message = why
+    assert said in client_module._short(error)
+
+
+def test_a_service_that_says_nonsense_stops_nothing(service, quiz, monkeypatch):
+    for more in ({"answers": 5}, {"questions": [5, {}, {"name": "<b>"}], "answers": [None, {"understood": True}]}):
+        with monkeypatch.context() as patch:
+            patch.setattr(service, "lesson", lambda locale, more=more: Service.lesson(service, locale) | more)
+            quiz._sender.load()
+            quiz.answers["q1"] = "a" if "questions" not in more else "c"
+    quiz._sender.load()
+    quiz.send(PATIENCE)
+    assert "cannot be shown by this version" in str(quiz) and len(service.replies) <= 2
+
+
+def test_progress_keeps_judged_answers_through_export_and_import(quiz, tmp_path, monkeypatch):
+    quiz.answers["q1"] = "c"
+    Progress().export(tmp_path / "copy.json")
+    monkeypatch.setenv("OFFLOAD_LAB_PROGRESS", str(tmp_path / "other.json"))
+    assert Progress().take_in(tmp_path / "copy.json") == [] and Progress().take_in(tmp_path / "copy.json") == []
+    content = Progress().read()
+    assert content["version"] == 3 and [reply["question"] for reply in content["judged"][RUN]["replies"]] == ["q1"]
+
+
 # --- receipts.json ----------------------------------------------------------------------------------------------------
 
 
@@ -269,68 +308,3 @@ def test_an_address_that_cannot_be_used(service):
     with pytest.raises(AccessError) as told:
         Access(service, {})
     assert "secret" not in str(told.value)
-
-
-# --- the record -------------------------------------------------------------------------------------------------------
-
-KEYS = st.sampled_from(["nonce", "question", "answer", "at", "x"])
-JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.text(max_size=8),
-    lambda part: st.lists(part, max_size=3) | st.dictionaries(KEYS, part, max_size=4),
-)
-NAMES = [
-    "lesson",
-    "version",
-    "run",
-    "issuers",
-    "replies",
-    "unsent",
-    "refused",
-    "last",
-    "drafts",
-    "questions",
-    "others",
-    "service",
-]
-
-
-@given(st.dictionaries(st.sampled_from(NAMES), JSON), JSON)
-def test_whatever_a_file_holds_is_read_or_said(content, more):
-    for found in (content, more, {"version": 1, "lesson": "01"} | content, together(content, content), together(more, content)):
-        notes = []
-        sheet = from_json(found, notes)
-        assert sheet is not None or notes
-        if sheet is not None:
-            assert from_json(sheet.to_json(), []) == sheet
-
-
-def entry(number, at="2026-12-03T00:00:00+00:00"):
-    return {"question": f"q{number % 3}", "attempt": 1, "answer": "a", "nonce": f"n{number}", "locale": "en", "edition": "",
-            "at": at, "run": RUN}  # fmt: skip
-
-
-@given(st.lists(st.tuples(st.integers(0, 9), st.sampled_from(["one", "two", "both"]), st.booleans()), max_size=12))
-def test_copies_are_joined_and_what_is_settled_in_one_waits_in_none(given_):
-    copies = {"one": Sheet("01", run=RUN), "two": Sheet("01", run=RUN)}
-    every, settled = set(), set()
-    for number, where, refuse in given_:
-        for name in ("one", "two") if where == "both" else (where,):
-            nonce = f"n{number}"
-            every.add(nonce)
-            if nonce not in copies[name].refused:
-                copies[name].wait(entry(number))
-            if refuse:
-                copies[name].not_counted(nonce, "stale", "why")
-                settled.add(nonce)
-    for one, two in (("one", "two"), ("two", "one")):
-        sheet = from_json(together(copies[one].to_json(), copies[two].to_json()), notes := [])
-        assert not notes and set(sheet.refused) == settled and set(sheet.unsent) == every - settled
-
-
-def test_progress_keeps_judged_answers_through_export_and_import(quiz, tmp_path, monkeypatch):
-    quiz.answers["q1"] = "c"
-    Progress().export(tmp_path / "copy.json")
-    monkeypatch.setenv("OFFLOAD_LAB_PROGRESS", str(tmp_path / "other.json"))
-    assert Progress().take_in(tmp_path / "copy.json") == [] and Progress().take_in(tmp_path / "copy.json") == []
-    content = Progress().read()
-    assert content["version"] == 3 and [reply["question"] for reply in content["judged"][RUN]["replies"]] == ["q1"]
