@@ -59,7 +59,7 @@ def test_a_question_with_variants_comes_back_with_other_numbers():
     lesson = next(bank.lesson for bank in banks for q in bank.questions if q.variants and q.kind == "number")
     mine = Quiz(lesson)
     question = next(q for q in mine.bank.questions if q.variants and q.kind == "number")
-    mine.answer(question.name, "1 B" if question.unit == "bytes" else "1")
+    mine.answer(question.name, "987654 B" if question.unit == "bytes" else "987654")  # right in no draw
     now = datetime.now(UTC) + timedelta(days=30)
     if question.id in mine.due(now):
         asked = mine.review(now)
