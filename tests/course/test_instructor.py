@@ -41,6 +41,12 @@ def test_without_results_it_says_that_the_class_is_made_up_and_points_at_the_tra
     assert len(flagged) == 1 and said.count("a gap; compare the translations") == 1
     figures = [o for c in notebook.cells for o in c.get("outputs", []) if "application/vnd.plotly.v1+json" in o.get("data", {})]
     assert len(figures) == 4 + len(analyse(made_up_class()))
+    # A page made of it has no plotly: there each figure is a table.
+    for figure in figures:
+        assert "<table" in figure["data"]["text/html"] and "Figure(" not in figure["data"]["text/plain"]
+    everything = " ".join(figure["data"]["text/html"] for figure in figures)
+    for item in analyse(made_up_class()):
+        assert f"{item.facility:.2f}" in everything and all(f"<td>{count}</td>" in everything for count in item.drew.values())
 
 
 @pytest.mark.parametrize("rows, said", [("[]", "no answers"), ('[{"learner": "a", "question": "q", "share": 1}]', "too few")])

@@ -94,6 +94,8 @@ def test_ids_with_commas_and_formulas_pass_through_csv(tmp_path):
     line = list(csv.reader(io.StringIO(to_csv(items))))[1]
     assert line[4] == "'=1+1: 1; <b>x</b>: 1"
     assert "<b>x</b>" not in to_html(items, {}) and "&lt;b&gt;x&lt;/b&gt;" in drawn_figure(items[0]).data[0].x[0]
+    shown = drawn_figure(items[0])._repr_mimebundle_()["text/html"]
+    assert "<b>x</b>" not in shown and "&lt;b&gt;x&lt;/b&gt;" in shown
 
 
 def _class(shares, questions=2, language=None):
