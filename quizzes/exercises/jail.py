@@ -161,7 +161,6 @@ def _become(config: dict[str, Any]) -> None:
 
 def _limit(limits: dict[str, int]) -> None:
     for name, value in (
-        (resource.RLIMIT_CPU, limits["cpu"]),
         (resource.RLIMIT_AS, limits["memory"]),
         (resource.RLIMIT_NPROC, limits["processes"]),
         (resource.RLIMIT_FSIZE, limits["file"]),
@@ -173,6 +172,10 @@ def _limit(limits: dict[str, int]) -> None:
         most = resource.getrlimit(name)[1]
         value = value if most == resource.RLIM_INFINITY else min(value, most)
         resource.setrlimit(name, (value, value))
+    # A second less than the hard limit, so that the end has a signal of its own and is not mistaken for want of memory.
+    most = resource.getrlimit(resource.RLIMIT_CPU)[1]
+    hard = limits["cpu"] + 1 if most == resource.RLIM_INFINITY else min(limits["cpu"] + 1, most)
+    resource.setrlimit(resource.RLIMIT_CPU, (min(limits["cpu"], hard), hard))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # too large a file raises an error instead
 
 

@@ -291,7 +291,8 @@ class _Talk:
             128 + signal.SIGKILL: _("it was killed (CPU time or memory)"),
         }
         why = names.get(status, _("exit status {status}").format(status=status))
-        return _Stop(_("the process ended in the middle: {why}").format(why=why))
+        kind = "time" if status == 128 + signal.SIGXCPU else ""
+        return _Stop(_("the process ended in the middle: {why}").format(why=why), kind)
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:

@@ -123,6 +123,10 @@ def test_files_end_at_their_limit(inside):
 def test_what_computes_and_what_sleeps_are_stopped(inside):
     spin = "def spin():\n    while True: pass"
     assert inside("spin()", before=spin, limits=Limits(wall=20.0, cpu=1)) == (
+        "the process ended in the middle: it used all its CPU time"
+    )
+    deaf = "import signal\nsignal.signal(signal.SIGXCPU, signal.SIG_IGN)\n" + spin
+    assert inside("spin()", before=deaf, limits=Limits(wall=20.0, cpu=1)) == (
         "the process ended in the middle: it was killed (CPU time or memory)"
     )
     assert "stopped after 0.5 s" in inside("time.sleep(60)", before="import time", limits=Limits(wall=0.5))
