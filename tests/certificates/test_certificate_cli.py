@@ -342,3 +342,10 @@ def test_a_terminal_that_knows_only_ascii(issued):
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
     assert result.returncode == 1, result.stderr
     assert "Zo\\xeb <b>" in result.stdout
+
+
+def test_who_only_verifies_does_not_wait_for_torch():
+    code = "import sys; import quizzes.certificates.cli; print('torch' in sys.modules)"
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
+    assert done.stdout.strip() == "False", done.stderr
