@@ -21,6 +21,7 @@ from quizzes.interchange.qti_read import read_item
 from quizzes.interchange.qti_write import item
 from quizzes.interchange.report import Report
 from quizzes.interchange.safe_xml import includes, local, parse
+from quizzes.printable import clean
 from quizzes.question import Bank
 from quizzes.say import _
 
@@ -142,7 +143,7 @@ def _unpacked(data: bytes, name: str) -> dict[str, bytes]:
     except InterchangeError:
         raise
     except _DAMAGED as error:
-        said = _("the archive is damaged or cut off ({error})").format(error=error)
+        said = _("the archive is damaged or cut off ({error})").format(error=clean(str(error), 200))  # it may quote a header
         raise InterchangeError(refused.format(name=name, said=said)) from None
     return found
 

@@ -100,7 +100,7 @@ def test_the_widgets(lesson):
     while waiting:
         widget = waiting.pop()
         waiting += getattr(widget, "children", ())
-        for name in ("description", "tooltip", "description_tooltip", "placeholder"):
+        for name in ("description", "tooltip", "placeholder"):
             told.append(str(getattr(widget, name, "") or ""))
         if isinstance(widget, ipywidgets.HTML):
             told.append(pseudo.seen(widget.value))

@@ -44,6 +44,16 @@ def test_damage(form, data):
     harmless(whole[: data.draw(st.sampled_from([len(whole), len(whole) // 2]))])
 
 
+@pytest.mark.parametrize("form", ["qti22", "qti3"])
+def test_a_header_that_is_not_what_the_directory_says_is_not_quoted_whole(form):
+    """zipfile quotes the name that stands there, and a damaged length makes everything after it the name."""
+    whole = bytearray(WHOLE[form])
+    whole[26:28] = b"\xff\x7f"  # length of the first entry's name
+    with pytest.raises(InterchangeError, match="damaged") as caught:
+        formats.read(bytes(whole) + bytes(40_000), "a file")
+    assert len(str(caught.value)) < 600
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(parts=st.lists(st.sampled_from([*PIECES, b"a", b" ", b"\n", b"::t::", b"// [id:x]\n", b"T", b"5:1"]), max_size=20))
 def test_text_of_signs(parts):
