@@ -1,6 +1,7 @@
 """The meter against hand arithmetic."""
 
 import gc
+import mmap
 import threading
 
 import pytest
@@ -170,8 +171,9 @@ def test_process_figures():
         pytest.skip("this system has no /proc")
     assert peak_rss() >= rss() * 0.9
     before = vm_data()
-    held = torch.zeros(50_000_000, dtype=torch.uint8)
-    assert vm_data() - before >= held.numel() * 0.9
+    # Straight from the kernel: an allocator may answer from a heap that earlier tests left behind, and VmData stays.
+    with mmap.mmap(-1, 50_000_000, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS):
+        assert vm_data() - before >= 45_000_000
 
 
 def test_master_weights_are_read_while_they_train():
