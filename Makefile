@@ -8,17 +8,18 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
   "$$p" -c '$(NEW_ENOUGH)' 2>/dev/null && echo "$$p" && break; done)
 BIN := $(if $(filter Windows_NT,$(OS)),.venv/Scripts,.venv/bin)
-LESSON ?= en/01_where_did_the_memory_go.ipynb
+LESSON ?= en/index.ipynb
 # Holds the folder that it was made in: what is installed points there, and a folder can be moved.
 READY := .venv/.ready
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test course words clean
+.PHONY: help lab test course course-times words clean
 
 help:
-	@echo "make lab     open the course in JupyterLab, at lesson 1 (LAB_ARGS=--no-browser on a server)"
+	@echo "make lab     open the course in JupyterLab (LAB_ARGS=--no-browser on a server)"
 	@echo "make test    run every test (TEST_ARGS=tests/course for some of them)"
 	@echo "make course  rebuild the notebooks from course/src"
+	@echo "make course-times  measure how long each lesson runs, for its head; takes minutes"
 	@echo "make words   bring the message catalogues up to date, for translators (docs/translating.md)"
 	@echo "make clean   delete the environment and what tests left behind"
 
@@ -52,6 +53,10 @@ test: $(READY)
 course: $(READY)
 	@echo "==> Building the notebooks from course/src"
 	@$(BIN)/python -m course.build
+
+course-times: $(READY)
+	@echo "==> Running every lesson, timed"
+	@$(BIN)/python -m course.times $(TIMES_ARGS)
 
 words: $(READY)
 	@echo "==> Gathering every text into course/locale"

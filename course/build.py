@@ -1,5 +1,5 @@
-"""Lessons from their sources: `course/src/NN_slug.py` (jupytext's percent format) -> `course/en/NN_slug.ipynb`,
-and `course/src/instructor/*.py` -> `course/instructor/*.ipynb`.
+"""Lessons from their sources: `course/src/NN_slug.py` (jupytext's percent format) -> `course/en/NN_slug.ipynb`, the pages
+beside them (`index.py`, `glossary.py`) likewise, and `course/src/instructor/*.py` -> `course/instructor/*.ipynb`.
 
     python -m course.build                  write the notebooks that changed
     python -m course.build --check          write nothing; exit 1 and name the notebooks that are not what their source says
@@ -19,16 +19,21 @@ import json
 import re
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import jupytext
 import nbformat
 
+from course import places, times
+from course.heads import Head, head, placed, typed
 from course.lesson_words import translated
 from quizzes import languages
 from quizzes.say import _, language, words
 
 HERE = Path(__file__).parent
+PAGES = "pages"
+"""The catalogue of what lies beside the lessons: landing notebook, glossary."""
 _ID = re.compile(r"[a-z0-9-]{1,64}")
 
 
@@ -36,18 +41,66 @@ class LessonError(ValueError):
     """A source can't be built; the message names the file and the cell."""
 
 
-def build(source: Path, say: Callable[[str], str] = str, before: str = "") -> str:
-    """The notebook of a source, as the text of its file. Raises LessonError.
+def is_lesson(source: Path) -> bool:
+    """Whether this is a lesson's source; not a page beside the lessons, nor one for the instructor."""
+    return source.parent.name == "src" and source.name[:2].isdigit()
 
-    `say` translates each text of a cell. `before` is code of a cell of its own, ahead of the first cell with code.
-    """
+
+def domain(source: Path) -> str:
+    """The catalogue that a source's texts are in."""
+    return f"lesson_{source.name[:2]}" if is_lesson(source) else PAGES
+
+
+def cells_of(source: Path) -> list[nbformat.NotebookNode]:
+    """The cells of a source, with a place in a lesson's head for its measured time; `typed` of the first is what
+    stood there. Raises LessonError."""
     try:
-        read = jupytext.reads(source.read_text(encoding="utf-8"), fmt="py:percent")
+        cells = jupytext.reads(source.read_text(encoding="utf-8"), fmt="py:percent").cells
     except (OSError, UnicodeDecodeError, ValueError) as error:
         raise LessonError(_("{file} cannot be read: {error}").format(file=source.name, error=error)) from error
+    if is_lesson(source) and cells:
+        cells[0].typed = typed(cells[0].source)
+        cells[0].source = placed(cells[0].source)
+    return list(cells)
+
+
+def heads(root: Path = HERE, spoken: str = "en") -> list[Head]:
+    """The heads of all lessons, in a language. Raises LessonError."""
+    found = []
+    for source in lessons(root):
+        with language(spoken):
+            say = partial(words, domain(source))
+            told = head(f"{source.stem}.ipynb", [(cell.cell_type, cell.source) for cell in cells_of(source)], say)
+        if told is None:
+            raise LessonError(_('{file}: its first cell does not begin with "# 3 · A title"').format(file=source.name))
+        found.append(told)
+    return found
+
+
+def _places(source: Path, cells: list[nbformat.NotebookNode], say: Callable[[str], str], spoken: str) -> dict[str, str]:
+    try:
+        measured = times.read()
+    except times.TimesError as error:
+        raise LessonError(error) from None
+    if is_lesson(source):
+        return places.into_lesson(source.name[:2], say(cells[0].typed), measured) if cells and cells[0].typed else {}
+    if source.parent.name != "src":
+        return {}
+    return places.into_page(heads(source.parent.parent, spoken), measured)
+
+
+def build(source: Path, say: Callable[[str], str] = str, before: str = "", spoken: str = "en") -> str:
+    """The notebook of a source, as the text of its file. Raises LessonError.
+
+    `say` translates each text of a cell into the language `spoken`, in which places are filled too. `before` is code of a
+    cell of its own, ahead of the first cell with code.
+    """
+    read = cells_of(source)
+    with language(spoken):
+        put = _places(source, read, say, spoken)
     seen: set[str] = set()
     cells = []
-    for number, cell in enumerate(read.cells, start=1):
+    for number, cell in enumerate(read, start=1):
         name = cell.metadata.pop("id", None)
         start = cell.source.strip().splitlines()[0][:50] if cell.source.strip() else "(empty)"
         if not isinstance(name, str) or not _ID.fullmatch(name):
@@ -61,7 +114,9 @@ def build(source: Path, say: Callable[[str], str] = str, before: str = "") -> st
         if before and cell.cell_type != "markdown":
             cells.append(nbformat.v4.new_code_cell(before, id="language"))
             before = ""
-        cells.append(make(translated(cell.cell_type, cell.source, say), id=name, metadata=dict(cell.metadata)))
+        text = translated(cell.cell_type, cell.source, say)
+        text = places.filled(text, put) if cell.cell_type == "markdown" else text
+        cells.append(make(text, id=name, metadata=dict(cell.metadata)))
     notebook = nbformat.v4.new_notebook(cells=cells)
     notebook.metadata = nbformat.from_dict(
         {
@@ -75,25 +130,31 @@ def build(source: Path, say: Callable[[str], str] = str, before: str = "") -> st
 
 def built(source: Path, spoken: str) -> tuple[str, int, int]:
     """The notebook in a language, how many of its texts have no translation there, and how many it has. Raises LessonError."""
-    domain, known = f"lesson_{source.name[:2]}", {}
-    held = languages.translated(domain, spoken)
+    named, known = domain(source), {}
+    held = languages.translated(named, spoken)
 
     def say(text: str) -> str:
         known[text] = spoken == languages.PSEUDO or text in held
         with language(spoken):
-            return words(domain, text)
+            return words(named, text)
 
-    notebook = build(source, say, f"from quizzes.say import speak\n\nlanguage = speak({spoken!r})")
+    notebook = build(source, say, f"from quizzes.say import speak\n\nlanguage = speak({spoken!r})", spoken)
     return notebook, sum(not there for there in known.values()), len(known)
 
 
+def lessons(root: Path = HERE) -> list[Path]:
+    """The sources of the lessons, in their order."""
+    return sorted((root / "src").glob("[0-9][0-9]_*.py"))
+
+
 def targets(root: Path = HERE, spoken: str = "en") -> dict[Path, Path]:
-    """Each source and the notebook that it makes: lessons, and in English what is for the instructor."""
-    lessons = {source: root / spoken / f"{source.stem}.ipynb" for source in sorted((root / "src").glob("[0-9][0-9]_*.py"))}
+    """Each source and the notebook that it makes: lessons, the pages beside them, and in English what is for the instructor."""
+    pages = sorted((root / "src").glob("[a-z]*.py"))
+    found = {source: root / spoken / f"{source.stem}.ipynb" for source in (*lessons(root), *pages)}
     if spoken != "en":
-        return lessons
+        return found
     own = sorted((root / "src" / "instructor").glob("*.py"))
-    return lessons | {source: root / "instructor" / f"{source.stem}.ipynb" for source in own}
+    return found | {source: root / "instructor" / f"{source.stem}.ipynb" for source in own}
 
 
 def is_worked_in(notebook: Path) -> bool:

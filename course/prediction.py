@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from html import escape
 from typing import Any
@@ -37,6 +38,11 @@ def said(value: float, unit: str, places: int | None = None) -> str:
     if unit == "dollars":
         return f"${number}"
     return number if unit == "count" else f"{number} {behind.get(unit, unit)}"
+
+
+def near(value: float, found: float, unit: str) -> bool:
+    """Whether a prediction came near what was found: within ten points of per cent, in other units within a factor of two."""
+    return abs(value - found) <= 10 if unit == "percent" else found / 2 <= value <= 2 * found
 
 
 class Prediction:
@@ -143,10 +149,14 @@ class Prediction:
 
     def compare(self, found: float, how: str = "Measured") -> None:
         """Say the prediction beside what was found, and `how`: "Measured", "Simulated", "Counted". No prediction is from here
-        on recorded as one that was skipped."""
+        on recorded as one that was skipped; beside one that was made the record keeps what was found, and its unit."""
         mine = _("You made no prediction") if self.value is None else _("You predicted {prediction}").format(prediction=self)
         if self.value is None:
             self._take(None, None)
+        elif math.isfinite(found):
+            told = {"value": self.value, "confidence": self.confidence, "found": float(found), "unit": self._unit}
+            self._record.put(self.name, told, 0)
+            self._publish()
         print(_("{mine}. {how}: {found}.").format(mine=mine, how=_(how), found=said(found, self._unit, 2)))
 
     def _as_text(self) -> str:

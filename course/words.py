@@ -3,8 +3,9 @@
     python -m course.words           write the templates (.pot), merge them into each language's .po, and compile its .mo
     python -m course.words --check   write nothing; exit 1 and say what is not up to date or what a translation has wrong
 
-`offload_lab.pot` has what programs say, `lesson_NN.pot` a lesson and its questions. `quizzes/keys/locale/keys.pot` has the
-graded questions; it lies with the keys, because a template that ships would give them away. Needs Babel (extra `test`).
+`offload_lab.pot` has what programs say, `lesson_NN.pot` a lesson and its questions, `pages.pot` what lies
+beside the lessons. `quizzes/keys/locale/keys.pot` has the graded questions; it lies with the keys, because a template that
+ships would give them away. Needs Babel (extra `test`).
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import jupytext
 from babel.core import Locale, UnknownLocaleError
 from babel.messages.catalog import Catalog, Message
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import PoFileError, read_po, write_po
 
+from course.build import PAGES, cells_of
 from course.lesson_words import messages as cell_messages
 from quizzes.certificates import verdicts
 from quizzes.exercises.exercise import BANK as EXERCISES
@@ -83,9 +84,7 @@ def interface() -> Found:
 def lesson(number: str) -> Found:
     """A lesson's cells, its questions and its exercises."""
     for path in sorted((ROOT / "course" / "src").glob(f"{number}_*.py")):
-        for cell in jupytext.reads(path.read_text(encoding="utf-8"), fmt="py:percent").cells:
-            for text in cell_messages(cell.cell_type, cell.source):
-                yield text, f"{path.relative_to(ROOT).as_posix()}:{cell.metadata.get('id', '')}"
+        yield from _cells(path)
     for path, bank in every(BANK).items():
         if bank.lesson == number:
             yield bank.title, path.relative_to(ROOT).as_posix()
@@ -97,6 +96,18 @@ def lesson(number: str) -> Found:
             where = EXERCISES.relative_to(ROOT).as_posix()
             for text in (exercise.title, exercise.contract, *(case.hint for case in exercise.cases)):
                 yield text, f"{where}:{exercise.id}"
+
+
+def _cells(path: Path) -> Found:
+    for cell in cells_of(path):
+        for text in (*cell_messages(cell.cell_type, cell.source), *filter(None, [cell.get("typed")])):
+            yield text, f"{path.relative_to(ROOT).as_posix()}:{cell.metadata.get('id', '')}"
+
+
+def pages() -> Found:
+    """What lies beside the lessons."""
+    for path in sorted((ROOT / "course" / "src").glob("[a-z]*.py")):
+        yield from _cells(path)
 
 
 def graded() -> Found:
@@ -118,6 +129,7 @@ def templates() -> dict[Path, Catalog]:
     numbers = sorted({path.name[:2] for folder in (BANK, ROOT / "course" / "src") for path in folder.glob("[0-9][0-9]_*")})
     made = {LOCALES / f"{DOMAIN}.pot": _catalog(interface())}
     made |= {LOCALES / f"lesson_{number}.pot": _catalog(lesson(number)) for number in numbers}
+    made[LOCALES / f"{PAGES}.pot"] = _catalog(pages())
     return made | ({KEY_LOCALES / "keys.pot": _catalog(graded())} if every(KEYS) else {})
 
 

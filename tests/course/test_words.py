@@ -22,7 +22,7 @@ from quizzes.say import language, pseudo
 from tests import pseudo as plain_letters
 
 SOURCES = sorted(build.targets())
-LESSONS = [source for source in SOURCES if source.parent.name == "src"]
+LESSONS = build.lessons()
 
 
 @pytest.fixture(scope="module")

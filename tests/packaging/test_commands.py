@@ -113,17 +113,17 @@ def test_an_installation_that_failed_is_tried_again(clone):
     assert clone.make("test").returncode == 0 and clone.installed()
 
 
-def test_lab_opens_the_first_lesson_from_the_course_folder(clone):
+def test_lab_opens_the_landing_notebook_from_the_course_folder(clone):
     clone.python("python3", "3.11.2")
     assert clone.make("lab", "LAB_ARGS=--no-browser --port=9999").returncode == 0
     where, python, *arguments = clone.calls[-1]
     course = clone.folder / "course"
     assert where == str(course) and python == "../.venv/bin/python"
     arguments = [argument for argument in arguments if argument != "--allow-root"]
-    lesson = "en/01_where_did_the_memory_go.ipynb"
-    jupyter = ["-m", "jupyterlab", f"--ServerApp.root_dir={course}", lesson, "--no-browser", "--port=9999"]
+    landing = "en/index.ipynb"
+    jupyter = ["-m", "jupyterlab", f"--ServerApp.root_dir={course}", landing, "--no-browser", "--port=9999"]
     assert arguments == ["-m", "quizzes.service.lab", *jupyter]
-    assert (ROOT / "course" / lesson).exists()
+    assert (ROOT / "course" / landing).exists()
 
 
 def test_ci_runs_make_test_and_returns_what_it_returns(tmp_path):
