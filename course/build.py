@@ -25,7 +25,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 
-from course import places, times
+from course import glossary, places, times
 from course.heads import Head, head, placed, typed
 from course.lesson_words import translated
 from quizzes import languages
@@ -79,14 +79,14 @@ def heads(root: Path = HERE, spoken: str = "en") -> list[Head]:
 
 def _places(source: Path, cells: list[nbformat.NotebookNode], say: Callable[[str], str], spoken: str) -> dict[str, str]:
     try:
-        measured = times.read()
-    except times.TimesError as error:
+        measured, known = times.read(), glossary.terms()
+    except (times.TimesError, glossary.GlossaryError) as error:
         raise LessonError(error) from None
     if is_lesson(source):
         return places.into_lesson(source.name[:2], say(cells[0].typed), measured) if cells and cells[0].typed else {}
     if source.parent.name != "src":
         return {}
-    return places.into_page(heads(source.parent.parent, spoken), measured)
+    return places.into_page(heads(source.parent.parent, spoken), measured, known, say)
 
 
 def build(source: Path, say: Callable[[str], str] = str, before: str = "", spoken: str = "en") -> str:

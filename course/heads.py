@@ -48,7 +48,7 @@ def head(file: str, cells: Iterable[tuple[str, str]], say: Callable[[str], str] 
     match = _TITLE.fullmatch(title)
     if match is None:
         return None
-    told = _TITLE.fullmatch(say(title))
+    told = _TITLE.search(say(title))
     prose = "\n\n".join(source for kind, source in held if kind == "markdown")
     recalled = prose.split("## Predict")[0]
     own = int(match[1])

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 _BETWEEN = re.compile(r"(\n[ \t]*\n+)")
 _LETTERS = re.compile(r"[^\W\d_]{2}")
+_PLACE = re.compile(r"\{[a-z_]+\}")
 _WIDTH = 110
 
 
@@ -32,14 +33,14 @@ class Piece:
 def messages(kind: str, source: str) -> list[str]:
     """The messages of a cell ("markdown" or "code"), in order."""
     if kind == "markdown":
-        return [block for block in _BETWEEN.split(source) if _LETTERS.search(block)]
+        return [block for block in _BETWEEN.split(source) if _is_text(block)]
     return [piece.text for piece in _pieces(source)]
 
 
 def translated(kind: str, source: str, say: Callable[[str], str]) -> str:
     """A cell with every message replaced by what `say` makes of it; code that would not be code any more stays as it was."""
     if kind == "markdown":
-        return "".join(say(block) if _LETTERS.search(block) else block for block in _BETWEEN.split(source))
+        return "".join(say(block) if _is_text(block) else block for block in _BETWEEN.split(source))
     found = source
     for piece in reversed(_pieces(source)):
         told = say(piece.text)
@@ -50,6 +51,11 @@ def translated(kind: str, source: str, say: Callable[[str], str]) -> str:
     except (SyntaxError, ValueError):
         return source
     return found if same else source
+
+
+def _is_text(block: str) -> bool:
+    """Whether a paragraph has words, beside the places that the build fills."""
+    return bool(_LETTERS.search(_PLACE.sub("", block)))
 
 
 def _bones(code: str) -> str:

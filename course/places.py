@@ -1,14 +1,16 @@
 """What the build puts into a notebook where its source has a place: a lesson's time, the list of lessons, the glossary. Pure.
 
-A place is `{run_all}` in a lesson's head, and `{lessons}`, `{count}`, `{hours}` in a page, as a source without a number is
-called. Places are filled after the text was translated, so that a new lesson or another time makes no translation stale.
+A place is `{run_all}` in a lesson's head, and `{lessons}`, `{count}`, `{hours}`, `{terms}` and `{glossary}` in a page, as a
+source without a number is called. Places are filled after the text was translated, so that a new lesson or another time makes
+no translation stale.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from course import times
+from course.glossary import Term, markdown
 from course.heads import RUN_ALL, Head
 from quizzes.say import _, _n
 
@@ -20,13 +22,15 @@ def into_lesson(number: str, typed: str, measured: Times) -> dict[str, str]:
     return {RUN_ALL: times.said(measured.get(number), typed)}
 
 
-def into_page(heads: Sequence[Head], measured: Times) -> dict[str, str]:
-    """The places of a page."""
+def into_page(heads: Sequence[Head], measured: Times, known: Sequence[Term], say: Callable[[str], str]) -> dict[str, str]:
+    """The places of a page. `known` are the terms of the glossary, which `say` translates."""
     minutes = sum(head.minutes or 0 for head in heads)
     return {
         "{lessons}": table(heads, measured),
         "{count}": str(len(heads)),
         "{hours}": f"{minutes / 60:.0f}",
+        "{glossary}": markdown(known, heads, say),
+        "{terms}": str(sum(term.lesson in {head.number for head in heads} for term in known)),
     }
 
 

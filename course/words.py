@@ -24,6 +24,7 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.mofile import write_mo
 from babel.messages.pofile import PoFileError, read_po, write_po
 
+from course import glossary
 from course.build import PAGES, cells_of
 from course.lesson_words import messages as cell_messages
 from quizzes.certificates import verdicts
@@ -108,6 +109,8 @@ def pages() -> Found:
     """What lies beside the lessons."""
     for path in sorted((ROOT / "course" / "src").glob("[a-z]*.py")):
         yield from _cells(path)
+    for text in glossary.texts(glossary.terms()):
+        yield text, "course/glossary.yaml"
 
 
 def graded() -> Found:

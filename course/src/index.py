@@ -17,7 +17,7 @@
 # - **Half an hour, and you want to see it?** Open [lesson 1](01_where_did_the_memory_go.ipynb). It stands on its own.
 # - **Back again?** Run the cell under [Where you are](#Where-you-are): it says what you did and what comes next.
 #
-# In a lesson, Shift+Enter runs a cell and goes to the next.
+# In a lesson, Shift+Enter runs a cell and goes to the next. Words that you don't know are in the [glossary](glossary.ipynb).
 
 # %% [markdown] id="whom"
 # ## For whom, and what it takes

@@ -12,6 +12,8 @@ from nbclient import NotebookClient
 
 from course import build, cover
 from offload_lab.state_bytes import readable
+from quizzes.languages import forget
+from tests import pseudo as plain_letters
 
 (INDEX,) = (source for source in build.targets() if source.name == "index.py")
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)]*)\)")
@@ -95,6 +97,18 @@ def test_the_alternative_text_has_every_figure_of_the_picture(landing):
         for size in (sum(kinds.values()), *kinds.values()):
             assert readable(size) in alternative
     assert readable(cover.CARD) in alternative and "4 billion" in alternative and cover.PARAMETERS == 4e9
+
+
+def test_nothing_of_a_page_is_left_out(tmp_path, monkeypatch):
+    """In another language; what stays is code, the names of files, and how a table is ruled."""
+    monkeypatch.setenv("OFFLOAD_LAB_LOCALES", str(plain_letters.make(tmp_path)))
+    forget()
+    for source in (INDEX, INDEX.with_name("glossary.py")):
+        text, missing, _count = build.built(source, plain_letters.LANGUAGE)
+        assert missing == 0
+        seen = re.sub(r"\]\([^)]*\)", " ", prose(text))
+        assert plain_letters.plain(seen) == []
+        assert len(re.findall(r"^\|", seen, re.M)) in (0, 2 + len(build.lessons()))
 
 
 def test_it_runs_beside_the_lessons_and_says_where_to_begin(tmp_path, monkeypatch):
