@@ -19,7 +19,7 @@ _HOURS = {"half an hour": 30, "three quarters of an hour": 45, "an hour": 60}
 _LONG = rf"{'|'.join(_HOURS)}|[a-z]+(?:-[a-z]+)?\s+minutes|\d+\s+minutes"
 _TAKES = re.compile(rf"\b(?:takes|allow)\s+(?:about\s+)?({_LONG})\b", re.I)
 _LISTED = re.compile(r"\blessons? (\d+(?:(?:,| and|, and) \d+)*)", re.I)
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"“*A-Z0-9])")
+_END = re.compile(r"(?<=[.!?])\s+")
 _DOES = re.compile(r"(?:In this lesson you|You) (?!need\b|may\b|can\b)")
 
 
@@ -90,12 +90,18 @@ def _minutes(text: str) -> int | None:
     return _TENS[tens] + _ONES.get(ones, 0) if known else None
 
 
+def _sentences(block: str) -> list[str]:
+    text = " ".join(block.split())
+    # A small letter begins no sentence ("et al. (2021)" and "e.g. this" do not end one); some scripts have no small letters.
+    ends = [found.end() for found in _END.finditer(text) if not text[found.end()].islower() and text[found.end()] != "("]
+    return [text[a:b].strip() for a, b in zip([0, *ends], [*ends, len(text)], strict=True)]
+
+
 def _gist(paragraphs: list[str], say: Callable[[str], str]) -> str:
     """The longest sentence that says what "you" do; the longest that speaks of "you" at all where there is none."""
     found: list[tuple[bool, int, str]] = []
     for block in paragraphs:
-        sentences = _SENTENCE.split(" ".join(block.split()))
-        told = _SENTENCE.split(" ".join(say(block).split()))
+        sentences, told = _sentences(block), _sentences(say(block))
         for place, sentence in enumerate(sentences):
             if RUN_ALL in sentence or not re.search(r"\byou\b", sentence, re.I):
                 continue
