@@ -12,6 +12,7 @@ from quizzes.cli_grade import register as register_grade
 from quizzes.cli_interchange import register as register_interchange
 from quizzes.cli_lint import register as register_lint
 from quizzes.cli_progress import app as progress_app
+from quizzes.cli_rehearse import register as register_rehearse
 from quizzes.cli_serve import register as register_serve
 from quizzes.cli_words import Spoken
 
@@ -25,6 +26,7 @@ register_lint(app)
 register_analyse(app)
 register_interchange(app)
 register_serve(app)
+register_rehearse(app)
 
 
 if __name__ == "__main__":
