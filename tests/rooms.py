@@ -1,4 +1,4 @@
-"""How tests are dealt to processes (`pytest -n 2`): a file stays whole, because its fixtures are dear, and so do all lessons."""
+"""How tests are dealt to processes (`pytest -n 2`): a file stays whole, because its fixtures are dear; so do the lessons."""
 
 from __future__ import annotations
 
