@@ -1,0 +1,214 @@
+"""The many small parameters of a model, taken up all at once: what a step must know of each is a number in an array.
+
+A step asks each parameter for its gradient, and both for what they are now, whatever they were before: nothing that could have
+changed is remembered. Their gradients are copied into one, which is checked at once. Where anything is not as it was when the
+crowd was made (another dtype, a gradient that is sparse, strided or on a device), the step takes every parameter up by itself,
+which can do all that, or says what is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+import torch
+
+from offload_lab import gradients, update
+from offload_lab.devices import in_host_memory
+from offload_lab.job import Job
+from offload_lab.kernels import Kernel
+from offload_lab.link import link_of
+
+if TYPE_CHECKING:
+    from offload_lab.engine import Engine
+    from offload_lab.tracked import Tracked
+
+SMALL = 1 << 10  # elements; to copy the gradient of a larger one costs as much as to look at it
+MOST = 1 << 20  # elements of all: 4 MiB of gradients
+LEAST = 16  # members: of fewer nobody would notice
+
+_PLAIN = (torch.nn.Parameter, torch.Tensor)
+_dtype, _is_cpu, _version, _grad = (attrgetter(name) for name in ("dtype", "is_cpu", "_version", "grad"))
+
+
+class Reading(NamedTuple):
+    """What the members are at one moment, in arrays of one number each, and copies of their gradients."""
+
+    weights: np.ndarray
+    """Addresses."""
+    versions: np.ndarray
+    gradients: np.ndarray
+    """Addresses in `copies`; 0 where there is none."""
+    copies: list[torch.Tensor]
+
+
+class Reader(Protocol):
+    def read(self) -> Reading | None:
+        """None where something is not as it was."""
+
+    def bump(self, present: np.ndarray) -> np.ndarray:
+        """Count the version of those up that are `present` (bool); the versions of all after it."""
+
+
+class Attributes:
+    """Reads by Python, an attribute at a time. Gradients come together by `torch.cat`, which takes any stride, and whose
+    result is of another dtype, or not there, as soon as one of them is not what it was."""
+
+    def __init__(self, parameters: Sequence[torch.Tensor], dtypes: Sequence[torch.dtype]) -> None:
+        self._parameters = list(parameters)
+        self._dtypes = [parameter.dtype for parameter in parameters]
+        self._numels = [parameter.numel() for parameter in parameters]
+        batches: dict[tuple, list[int]] = {}  # cat wants the same shape behind the first dimension
+        for i, (parameter, dtype) in enumerate(zip(parameters, dtypes, strict=True)):
+            batches.setdefault((dtype, parameter.dim() == 0, parameter.shape[1:]), []).append(i)
+        self._batches = [(key[0], torch.stack if key[1] else torch.cat, members) for key, members in batches.items()]
+
+    def read(self) -> Reading | None:
+        parameters = self._parameters
+        if (
+            list(map(_dtype, parameters)) != self._dtypes
+            or list(map(torch.Tensor.numel, parameters)) != self._numels
+            or not all(map(_is_cpu, parameters))
+            or not all(map(torch.Tensor.is_contiguous, parameters))
+        ):
+            return None
+        weights = np.array(list(map(torch.Tensor.data_ptr, parameters)), np.int64)
+        versions = np.array(list(map(_version, parameters)), np.int64)
+        present, addresses = list(map(_grad, parameters)), np.zeros(len(parameters), np.int64)
+        copies = []
+        for dtype, joined, members in self._batches:
+            there = [i for i in members if present[i] is not None]
+            if not there:
+                continue
+            try:
+                copy = joined([present[i] for i in there])
+            except (RuntimeError, TypeError):  # on several devices, sparse, of a class of its own: not for us
+                return None
+            counts = [self._numels[i] for i in there]
+            if type(copy) is not torch.Tensor or copy.layout is not torch.strided or copy.dtype is not dtype:
+                return None
+            if not in_host_memory(copy) or copy.numel() != sum(counts):
+                return None
+            addresses[there] = copy.data_ptr() + copy.element_size() * (np.cumsum(counts) - counts)
+            copies.append(copy)
+        return Reading(weights, versions, addresses, copies)
+
+    def bump(self, present: np.ndarray) -> np.ndarray:
+        parameters = self._parameters
+        if not present.all():
+            parameters = [parameters[i] for i in np.flatnonzero(present)]
+        torch.autograd.graph.increment_version(parameters)
+        return np.array(list(map(_version, self._parameters)), np.int64)
+
+
+def _belongs(tracked: Tracked) -> bool:
+    parameter = tracked.parameter
+    if tracked.sharded or not tracked.parts or not 0 < tracked.numel <= SMALL or type(parameter) not in _PLAIN:
+        return False
+    if not parameter.is_leaf or not in_host_memory(parameter) or link_of(parameter) is not None:
+        return False
+    gradient = parameter.grad
+    return (
+        parameter.dtype is tracked.torch_dtype
+        and parameter.numel() == tracked.numel
+        and type(gradient) is torch.Tensor
+        and gradient.layout is torch.strided
+        and gradient.dtype in (tracked.torch_dtype, torch.float32)
+    )
+
+
+class Crowd:
+    """The members among `settings` (parameter numbers with their groups), and `others`, the settings of all others."""
+
+    def __init__(self, engine: Engine, settings: Sequence[tuple[int, dict]], members: Sequence[tuple[int, dict]]) -> None:
+        self.settings = settings
+        inside = {number for number, _ in members}
+        self.others = [(number, group) for number, group in settings if number not in inside]
+        self.numbers = np.array([number for number, _ in members])
+        self._engine, self._inside = engine, inside
+        tracked = [engine.tracked[number] for number, _ in members]
+        dtypes = [one.parameter.grad.dtype for one in tracked]
+        self._wide = np.array([dtype is not one.torch_dtype for one, dtype in zip(tracked, dtypes, strict=True)])
+        self._reader: Reader = Attributes([one.parameter for one in tracked], dtypes)
+        groups: dict[int, tuple[dict, list[int]]] = {}
+        for i, (_, group) in enumerate(members):
+            groups.setdefault(id(group), (group, []))[1].append(i)
+        self._groups = [(group, bool(tracked[where[0]].amsgrad), np.array(where)) for group, where in groups.values()]
+        self._parts = [one.parts for one in tracked]
+        self._all_parts = set().union(*self._parts)
+        self._beside: dict[int, list[int]] = {}
+
+    def take(self, kernel: Kernel) -> Taken | None:
+        """The members as they are now; None where they have to be taken up one by one: also where a gradient is not finite,
+        because then somebody wants to know whose it is."""
+        if self._engine.ledger.masters or any(group["amsgrad"] != amsgrad for group, amsgrad, _ in self._groups):
+            return None
+        reading = self._reader.read()
+        if reading is None or not gradients.all_finite(reading.copies, kernel):
+            return None
+        return Taken(self, reading)
+
+    def beside(self, index: int) -> list[int]:
+        """The parameters in partition `index` that are no members."""
+        if index not in self._beside:
+            self._beside[index] = [n for n in self._engine.layouts[index].distinct if n not in self._inside]
+        return self._beside[index]
+
+
+class Taken:
+    """The members of a crowd for the length of one step."""
+
+    def __init__(self, crowd: Crowd, reading: Reading) -> None:
+        self.crowd, self._reading = crowd, reading
+        self._present = reading.gradients != 0
+        self._all = bool(self._present.all())
+        self.stepped: np.ndarray = crowd.numbers if self._all else crowd.numbers[self._present]
+        """Numbers of those with a gradient."""
+
+    def parts(self) -> set[int]:
+        """Partitions that hold state of one with a gradient."""
+        if self._all:
+            return self.crowd._all_parts
+        return {index for i in np.flatnonzero(self._present) for index in self.crowd._parts[i]}
+
+    def put(self, job: Job, *, decoupled: bool, scale: float) -> None:
+        """Take them up in `job`, and book the step: counts and version counters."""
+        crowd, reading, numbers = self.crowd, self._reading, self.crowd.numbers
+        ledger = crowd._engine.ledger
+        job.weights[numbers], job.gradients[numbers] = reading.weights, reading.gradients
+        job.wide[numbers] = crowd._wide
+        seen = ledger.versions[numbers]
+        job.edited[numbers] = (seen >= 0) & ((seen != reading.versions) | (ledger.addresses[numbers] != reading.weights))
+        job.copies = reading.copies
+        for group, _, where in crowd._groups:
+            here = where if self._all else where[self._present[where]]
+            steps = ledger.steps[numbers[here]]
+            for step in _distinct(steps):
+                alike = here if step is None else here[steps == step]
+                count = int(steps[0]) if step is None else step
+                job.scalars[numbers[alike]] = update.scalars(group, count + 1, decoupled=decoupled, scale=scale)
+        versions = crowd._reader.bump(self._present)
+        stepped = slice(None) if self._all else self._present
+        ledger.versions[self.stepped] = versions[stepped]
+        ledger.addresses[self.stepped] = reading.weights[stepped]
+        ledger.steps[self.stepped] += 1
+
+
+def _distinct(steps: np.ndarray) -> Iterable[int | None]:
+    """The numbers among `steps`; one None where there is but one."""
+    if not steps.size:
+        return ()
+    return (None,) if (steps == steps[0]).all() else np.unique(steps).tolist()
+
+
+def gather(engine: Engine, settings: Sequence[tuple[int, dict]]) -> Crowd | None:
+    """The crowd among `settings` as they are now; None where it would be small."""
+    members, elements = [], 0
+    for number, group in settings:
+        tracked = engine.tracked[number]
+        if _belongs(tracked) and elements + tracked.numel <= MOST:
+            members.append((number, group))
+            elements += tracked.numel
+    return Crowd(engine, settings, members) if len(members) >= LEAST else None
