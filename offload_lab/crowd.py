@@ -9,17 +9,17 @@ which can do all that, or says what is wrong.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from offload_lab import gradients, update
+from offload_lab import gradients, update, walk
 from offload_lab.devices import in_host_memory
 from offload_lab.job import Job
 from offload_lab.kernels import Kernel
 from offload_lab.link import link_of
+from offload_lab.reading import Attributes, Reader, Reading
 
 if TYPE_CHECKING:
     from offload_lab.engine import Engine
@@ -30,77 +30,6 @@ MOST = 1 << 20  # elements of all: 4 MiB of gradients
 LEAST = 16  # members: of fewer nobody would notice
 
 _PLAIN = (torch.nn.Parameter, torch.Tensor)
-_dtype, _is_cpu, _version, _grad = (attrgetter(name) for name in ("dtype", "is_cpu", "_version", "grad"))
-
-
-class Reading(NamedTuple):
-    """What the members are at one moment, in arrays of one number each, and copies of their gradients."""
-
-    weights: np.ndarray
-    """Addresses."""
-    versions: np.ndarray
-    gradients: np.ndarray
-    """Addresses in `copies`; 0 where there is none."""
-    copies: list[torch.Tensor]
-
-
-class Reader(Protocol):
-    def read(self) -> Reading | None:
-        """None where something is not as it was."""
-
-    def bump(self, present: np.ndarray) -> np.ndarray:
-        """Count the version of those up that are `present` (bool); the versions of all after it."""
-
-
-class Attributes:
-    """Reads by Python, an attribute at a time. Gradients come together by `torch.cat`, which takes any stride, and whose
-    result is of another dtype, or not there, as soon as one of them is not what it was."""
-
-    def __init__(self, parameters: Sequence[torch.Tensor], dtypes: Sequence[torch.dtype]) -> None:
-        self._parameters = list(parameters)
-        self._dtypes = [parameter.dtype for parameter in parameters]
-        self._numels = [parameter.numel() for parameter in parameters]
-        batches: dict[tuple, list[int]] = {}  # cat wants the same shape behind the first dimension
-        for i, (parameter, dtype) in enumerate(zip(parameters, dtypes, strict=True)):
-            batches.setdefault((dtype, parameter.dim() == 0, parameter.shape[1:]), []).append(i)
-        self._batches = [(key[0], torch.stack if key[1] else torch.cat, members) for key, members in batches.items()]
-
-    def read(self) -> Reading | None:
-        parameters = self._parameters
-        if (
-            list(map(_dtype, parameters)) != self._dtypes
-            or list(map(torch.Tensor.numel, parameters)) != self._numels
-            or not all(map(_is_cpu, parameters))
-            or not all(map(torch.Tensor.is_contiguous, parameters))
-        ):
-            return None
-        weights = np.array(list(map(torch.Tensor.data_ptr, parameters)), np.int64)
-        versions = np.array(list(map(_version, parameters)), np.int64)
-        present, addresses = list(map(_grad, parameters)), np.zeros(len(parameters), np.int64)
-        copies = []
-        for dtype, joined, members in self._batches:
-            there = [i for i in members if present[i] is not None]
-            if not there:
-                continue
-            try:
-                copy = joined([present[i] for i in there])
-            except (RuntimeError, TypeError):  # on several devices, sparse, of a class of its own: not for us
-                return None
-            counts = [self._numels[i] for i in there]
-            if type(copy) is not torch.Tensor or copy.layout is not torch.strided or copy.dtype is not dtype:
-                return None
-            if not in_host_memory(copy) or copy.numel() != sum(counts):
-                return None
-            addresses[there] = copy.data_ptr() + copy.element_size() * (np.cumsum(counts) - counts)
-            copies.append(copy)
-        return Reading(weights, versions, addresses, copies)
-
-    def bump(self, present: np.ndarray) -> np.ndarray:
-        parameters = self._parameters
-        if not present.all():
-            parameters = [parameters[i] for i in np.flatnonzero(present)]
-        torch.autograd.graph.increment_version(parameters)
-        return np.array(list(map(_version, self._parameters)), np.int64)
 
 
 def _belongs(tracked: Tracked) -> bool:
@@ -131,7 +60,8 @@ class Crowd:
         tracked = [engine.tracked[number] for number, _ in members]
         dtypes = [one.parameter.grad.dtype for one in tracked]
         self._wide = np.array([dtype is not one.torch_dtype for one, dtype in zip(tracked, dtypes, strict=True)])
-        self._reader: Reader = Attributes([one.parameter for one in tracked], dtypes)
+        kind = walk.Walk if reads_compiled(engine.kernel) else Attributes
+        self._reader: Reader = kind([one.parameter for one in tracked], dtypes)
         groups: dict[int, tuple[dict, list[int]]] = {}
         for i, (_, group) in enumerate(members):
             groups.setdefault(id(group), (group, []))[1].append(i)
@@ -149,6 +79,16 @@ class Crowd:
         if reading is None or not gradients.all_finite(reading.copies, kernel):
             return None
         return Taken(self, reading)
+
+    def __len__(self) -> int:
+        return len(self._inside)
+
+    @property
+    def how(self) -> str:
+        """How the members are read, and why, for a person."""
+        if isinstance(self._reader, walk.Walk):
+            return "by a compiled loop"
+        return f"attribute by attribute: {walk.why_not() if self._engine.kernel.compiles else self._engine.kernel.name}"
 
     def beside(self, index: int) -> list[int]:
         """The parameters in partition `index` that are no members."""
@@ -177,7 +117,7 @@ class Taken:
         """Take them up in `job`, and book the step: counts and version counters."""
         crowd, reading, numbers = self.crowd, self._reading, self.crowd.numbers
         ledger = crowd._engine.ledger
-        job.weights[numbers], job.gradients[numbers] = reading.weights, reading.gradients
+        job.weights[numbers], job.gradients[numbers] = reading.places, reading.gradients
         job.wide[numbers] = crowd._wide
         seen = ledger.versions[numbers]
         job.edited[numbers] = (seen >= 0) & ((seen != reading.versions) | (ledger.addresses[numbers] != reading.weights))
@@ -195,6 +135,15 @@ class Taken:
         ledger.addresses[self.stepped] = reading.weights[stepped]
         ledger.steps[self.stepped] += 1
 
+    def carry(self) -> None:
+        """After the update: where weights were packed for it, they go back to where they belong."""
+        self.crowd._reader.carry(self._present)
+
+
+def reads_compiled(kernel: Kernel) -> bool:
+    """Whether crowds are read by a compiled loop. The first call of a process makes it ready."""
+    return kernel.compiles and walk.why_not() is None
+
 
 def _distinct(steps: np.ndarray) -> Iterable[int | None]:
     """The numbers among `steps`; one None where there is but one."""
@@ -205,10 +154,12 @@ def _distinct(steps: np.ndarray) -> Iterable[int | None]:
 
 def gather(engine: Engine, settings: Sequence[tuple[int, dict]]) -> Crowd | None:
     """The crowd among `settings` as they are now; None where it would be small."""
+    budget = engine.policy.ram_budget
+    most = MOST if budget is None else min(MOST, int(budget) // 400)  # at most 8 bytes each: 2 % of what was given
     members, elements = [], 0
     for number, group in settings:
         tracked = engine.tracked[number]
-        if _belongs(tracked) and elements + tracked.numel <= MOST:
+        if _belongs(tracked) and elements + tracked.numel <= most:
             members.append((number, group))
             elements += tracked.numel
     return Crowd(engine, settings, members) if len(members) >= LEAST else None

@@ -261,7 +261,7 @@ class Engine:
             if self.failed is None:
                 self.stepping.execution.publish_rest()
         finally:
-            self.closed = why
+            self.closed, self.stepping.crowd = why, None
             self.records.close()
             self.staging.close()
             if self.files is not None:

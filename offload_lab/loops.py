@@ -24,6 +24,9 @@ class Layout:
     def __init__(self, part: Partition) -> None:
         self.part = part
         self.numbers = np.array([span.parameter for span in part.spans])
+        first, last = int(self.numbers[0]), int(self.numbers[-1])
+        in_a_row = len(part.spans) == last - first + 1 and (np.diff(self.numbers) == 1).all()
+        self._where = slice(first, last + 1) if in_a_row else self.numbers  # a slice copies nothing
         self.distinct = list(dict.fromkeys(span.parameter for span in part.spans))
         self._offsets = np.array([span.offset for span in part.spans])
         self._starts = np.array([span.start for span in part.spans])
@@ -41,7 +44,7 @@ class Layout:
     ) -> list[Callable[[], None]]:
         """The update of the partition by `job`, in at most `slices` pieces that may run at the same time. What is on an
         accelerator is updated where it is `staged`."""
-        part, numbers = self.part, self.numbers
+        part, numbers = self.part, self._where
         arrays = update.fields(part, record, with_weights)
         table = self._table.copy()
         wide, gradients = job.wide[numbers], job.gradients[numbers]
@@ -57,7 +60,7 @@ class Layout:
         table[:, update.EDITED] = job.edited[numbers]
         values = job.scalars[numbers]
         if part.state_dtype != "float32":
-            table[:, update.SEED] = [update.seed(n, int(row[update.STEP])) for n, row in zip(numbers, values, strict=True)]
+            table[:, update.SEED] = [update.seed(n, int(row[update.STEP])) for n, row in zip(self.numbers, values, strict=True)]
         if job.masters:
             self._take_masters(table, arrays, job)
         if part.dtype == "float16":

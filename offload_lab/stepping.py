@@ -39,7 +39,8 @@ class Stepping:
         self.scale = 1.0
         """What the next step multiplies its gradients by (clipping)."""
         self._underway: Job | None = None
-        self._crowd: Crowd | None = None
+        self.crowd: Crowd | None = None
+        """The small parameters that the last step took up all at once."""
         self._passed = 0
         self._told_of_compiler = False
         self.backward: BackwardUpdates | None = None
@@ -116,7 +117,9 @@ class Stepping:
         if not deferring:
             self.deferred = 0
             self.execution.carry_out(job)
-            if taken is None:
+            if taken is not None:
+                taken.carry()
+            else:
                 self._gather_crowd(settings)
         else:
             for number in job.views:
@@ -150,9 +153,9 @@ class Stepping:
 
     def _take_crowd(self, settings: Sequence[tuple[int, dict]]) -> Taken | None:
         """The small parameters all at once, where nothing about them asks for more than that."""
-        if self._crowd is None or self._crowd.settings is not settings or self.engine.policy.overlap != "none":
+        if self.crowd is None or self.crowd.settings is not settings or self.engine.policy.overlap != "none":
             return None
-        return self._crowd.take(self.engine.kernel)
+        return self.crowd.take(self.engine.kernel)
 
     def _gather_crowd(self, settings: Sequence[tuple[int, dict]]) -> None:
         """After a step that took up every parameter by itself: see whether the next one need not. Less and less often where
@@ -161,7 +164,7 @@ class Stepping:
             return
         self._passed += 1
         if self._passed & (self._passed - 1) == 0:
-            self._crowd = gather(self.engine, settings)
+            self.crowd = gather(self.engine, settings)
 
     def _job(
         self,
@@ -209,6 +212,7 @@ class Stepping:
         """Carry the job out in a thread of its own; whoever reads a parameter of it waits."""
         self.deferred = sum(pending.can_wait(self.engine.tracked[number].parameter) for number in job.views)
         self._underway = job
+        pending.before_compiling(_wait_for_all)
         _running.add(self)
         job.thread = threading.Thread(target=self._in_background, args=(job, begun), name="offload step")
         try:
@@ -252,6 +256,12 @@ def _before_fork() -> None:
     for stepping in list(_running):
         with contextlib.suppress(Exception):  # it is raised again by the next call that needs the engine
             stepping.wait()
+
+
+def _wait_for_all(*why: object) -> None:
+    """What is told why differs between editions of torch."""
+    for stepping in list(_running):
+        stepping.wait()
 
 
 if hasattr(os, "register_at_fork"):

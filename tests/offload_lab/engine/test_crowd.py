@@ -3,12 +3,13 @@ up each by itself."""
 
 from __future__ import annotations
 
+import sys
 import weakref
 
 import pytest
 import torch
 
-from offload_lab import OffloadAdamW, OffloadPolicy, crowd
+from offload_lab import OffloadAdamW, OffloadPolicy, crowd, reading, walk
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]
 SHAPES = [(16,), (), (1,), (3, 5), (5, 3), (7,), (4, 4, 2), (1000,)] * 4 + [(2000,), (0,)]
@@ -51,6 +52,18 @@ def taken(monkeypatch):
 
     monkeypatch.setattr(crowd.Crowd, "take", counted)
     return count
+
+
+@pytest.fixture(params=["compiled", "attributes"])
+def reader(request, monkeypatch):
+    """Both ways to read a crowd."""
+    if request.param == "compiled":
+        why = walk.why_not()
+        if why is not None:
+            pytest.skip(why)
+    else:
+        monkeypatch.setattr(crowd, "reads_compiled", lambda kernel: False)
+    return request.param
 
 
 def alone(monkeypatch) -> None:
@@ -140,7 +153,7 @@ def strided_weight(run: Run) -> None:
 def transposed_in_place(run: Run) -> None:
     """The same memory at the same address, in another order."""
     square = next(parameter for parameter in run.parameters if parameter.shape == (4, 4, 2))
-    square.data.transpose_(0, 1)
+    square.data = square.data.transpose(0, 1)
 
 
 def swapped(run: Run) -> None:
@@ -216,7 +229,7 @@ def trained(dtype: torch.dtype, event, policy: OffloadPolicy | None) -> list[tor
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.__name__)
-def test_all_at_once_and_one_by_one_agree_in_every_bit(event, dtype, taken, monkeypatch):
+def test_all_at_once_and_one_by_one_agree_in_every_bit(event, dtype, reader, taken, monkeypatch):
     if event in (wide_gradients, one_wide_gradient) and not hasattr(torch.Tensor, "grad_dtype"):
         pytest.skip("this torch keeps gradients in the parameter's dtype")
     together = trained(dtype, event, None)
@@ -232,7 +245,7 @@ def test_all_at_once_and_one_by_one_agree_in_every_bit(event, dtype, taken, monk
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
-def test_on_disk_too(dtype, taken, monkeypatch, tmp_path):
+def test_on_disk_too(dtype, reader, taken, monkeypatch, tmp_path):
     disk = OffloadPolicy(tier="disk", directory=tmp_path / "together", partition_size=3000)
     together = trained(dtype, fewer_gradients, disk)
     assert any(taken)
@@ -289,7 +302,7 @@ def of_another_amsgrad(run: Run) -> None:
         (of_another_amsgrad, "amsgrad of"),
     ],
 )
-def test_what_is_refused_one_by_one_is_refused_at_once(wrong, said):
+def test_what_is_refused_one_by_one_is_refused_at_once(wrong, said, reader):
     run = ready()
     engine = run.optimizer._engine
     wrong(run)
@@ -302,7 +315,7 @@ def test_what_is_refused_one_by_one_is_refused_at_once(wrong, said):
     assert engine.steps == 2 and {tracked.step for tracked in engine.tracked if tracked.numel} == {2}
 
 
-def test_gradients_may_go_while_the_optimizer_lives():
+def test_gradients_may_go_while_the_optimizer_lives(reader):
     """Nothing is kept of a step's gradients: neither they nor where they were."""
     run = ready()
     run.optimizer.step()
@@ -311,7 +324,7 @@ def test_gradients_may_go_while_the_optimizer_lives():
     assert not any(reference() is not None for reference in gone)
 
 
-def test_versions_count_as_they_do_one_by_one(monkeypatch):
+def test_versions_count_as_they_do_one_by_one(reader, monkeypatch):
     """Autograd sees each update, once; two parameters that are views of one tensor share a counter."""
     base = torch.zeros(40 * 16, dtype=torch.bfloat16)
     counts = []
@@ -326,3 +339,41 @@ def test_versions_count_as_they_do_one_by_one(monkeypatch):
             counts.append([parameter._version for parameter in parameters])
             assert not any(tracked.edited() for tracked in optimizer._engine.tracked)
     assert counts[0] == counts[1]
+
+
+def test_a_tensor_without_a_version_counter_is_an_error_and_no_crash(reader):
+    run = ready()
+    parameter = run.parameters[0]
+    with torch.inference_mode():
+        other = torch.nn.Parameter(run.random((16,)))
+    parameter.grad = None
+    torch.utils.swap_tensors(parameter, other)
+    parameter.data = run.random((16,))  # no longer "inference" by its looks
+    parameter.grad = run.random((16,))
+    with pytest.raises(RuntimeError, match="Inference tensors"):
+        run.optimizer.step()
+
+
+def test_the_compiled_reader_runs_where_it_should():
+    if sys.platform != "linux" or tuple(map(int, torch.__version__.split(".")[:2])) not in walk.EDITIONS:
+        pytest.skip("not a machine or a torch for which there is one")
+    pytest.importorskip("numba")
+    assert walk.why_not() is None
+
+
+def test_without_numba_the_attributes_are_read(taken):
+    run = Run(torch.bfloat16, offload=OffloadPolicy(kernel="torch"))
+    for _ in range(3):
+        run.gradients()
+        run.optimizer.step()
+    assert sum(taken) == 2 and isinstance(run.optimizer._engine.stepping.crowd._reader, reading.Attributes)
+
+
+def test_stats_say_how_they_are_read(reader):
+    run = ready()
+    numbers = run.optimizer.stats()
+    assert numbers["small_parameters"] == sum(0 < parameter.numel() <= crowd.SMALL for parameter in run.parameters)
+    assert numbers["small_parameters_read"].startswith("by a compiled loop" if reader == "compiled" else "attribute by")
+    assert f"{numbers['small_parameters']} small parameters are taken up at once" in repr(run.optimizer)
+    run.optimizer.close()
+    assert run.optimizer._engine.stepping.crowd is None

@@ -1,0 +1,148 @@
+"""Thousands of tensors looked at, copied and counted by one compiled loop, through the C interface of torch itself.
+
+A tensor's handle is the address of an `at::Tensor`. Most of the interface is the stable one that compiled models use
+(`aoti_torch_*`: no call throws, each returns 0 or an error code). Four functions are C++: that a tensor is negated, its
+gradient, its version, and counting that up. They are asked for by the names they have in the editions of torch that `walk.py`
+knows; there they throw only for a tensor without a version counter, which `walk.py` keeps out.
+
+No loop here gives up Python's lock (`nogil`): while it runs no other thread of Python can take a gradient away.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import numpy as np
+import torch
+from numba import carray, njit, types
+
+from offload_lab.bits import int64_pointer, uint16_pointer
+
+_LIBRARIES = [
+    ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / name)) for name in ("libtorch_cpu.so", "libtorch.so", "libc10.so")
+]
+
+
+def _address(name: str) -> int:
+    for library in _LIBRARIES:
+        if hasattr(library, name):
+            return ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+    raise OSError(f"this torch has no {name}")
+
+
+def _function(name: str, returns: types.Type, arguments: int) -> types.ExternalFunction:
+    llvm.add_symbol(name, _address(name))
+    return types.ExternalFunction(name, returns(*[types.int64] * arguments))
+
+
+_get_dtype = _function("aoti_torch_get_dtype", types.int32, 2)
+_get_device_type = _function("aoti_torch_get_device_type", types.int32, 2)
+_get_layout = _function("aoti_torch_get_layout", types.int32, 2)
+_get_numel = _function("aoti_torch_get_numel", types.int32, 2)
+_get_data_ptr = _function("aoti_torch_get_data_ptr", types.int32, 2)
+_is_contiguous = _function("aoti_torch_is_contiguous", types.int32, 2)
+_is_defined = _function("aoti_torch_is_defined", types.int32, 2)
+_is_neg = _function("_ZN2at6native6is_negERKNS_6TensorE", types.uint8, 1)
+_version = _function("_ZNK2at10TensorBase8_versionEv", types.int64, 1)
+_grad = _function("_ZNK3c1010TensorImpl4gradEv", types.int64, 1)
+_bump_version = _function("_ZN5torch8autograd4impl12bump_versionERKN2at6TensorE", types.void, 1)
+
+CPU = STRIDED = 0  # as torch numbers devices and layouts
+_inner = njit(nogil=False, error_model="numpy")
+_kept = njit(nogil=False, error_model="numpy", cache=True)
+
+
+@_inner
+def _plain(handle, dtype, numel, answer):
+    """The address of the first element where the tensor is of this dtype and size, contiguous in host memory; else 0.
+
+    `answer` is one int64: each call writes its answer there, of 1, 4 or 8 bytes."""
+    at = answer.ctypes.data
+    answer[0] = 0
+    if _get_device_type(handle, at) != 0 or answer[0] != CPU:
+        return 0
+    if _get_layout(handle, at) != 0 or answer[0] != STRIDED:
+        return 0
+    if _get_dtype(handle, at) != 0 or answer[0] != dtype:
+        return 0
+    if _get_numel(handle, at) != 0 or answer[0] != numel:
+        return 0
+    answer[0] = 0
+    if _is_contiguous(handle, at) != 0 or answer[0] & 0xFF == 0:
+        return 0
+    if _get_data_ptr(handle, at) != 0:
+        return 0
+    return answer[0]
+
+
+@_inner
+def _copy(source, target, nbytes):
+    read, written = carray(uint16_pointer(source), (nbytes // 2,)), carray(uint16_pointer(target), (nbytes // 2,))
+    for i in range(read.shape[0]):
+        written[i] = read[i]
+
+
+@_inner
+def _clear(target, nbytes):
+    written = carray(uint16_pointer(target), (nbytes // 2,))
+    for i in range(written.shape[0]):
+        written[i] = 0
+
+
+# Columns of the table (int64), a row a tensor: its handle, the address of what the handle leads to, elements, torch's number of
+# the dtype, bytes an element, the same two of its gradient, and where in the packed arrays its weight and its gradient go.
+HANDLE, BEHIND, NUMEL, DTYPE, SIZE, GRADIENT_DTYPE, GRADIENT_SIZE, WEIGHT_AT, GRADIENT_AT = range(9)
+COLUMNS = 9
+
+
+@_kept
+def read(table, weights, versions, gradients):
+    """Fill in each tensor's address and version, and where its gradient now is (0: it has none), and copy both to their places.
+    Returns whether all are as the table says; if not, what was filled in means nothing."""
+    answer = np.zeros(1, np.int64)
+    for i in range(table.shape[0]):
+        row = table[i]
+        handle = row[HANDLE]
+        behind = carray(int64_pointer(handle), (1,))[0]
+        if behind != row[BEHIND]:
+            return False
+        weights[i] = _plain(handle, row[DTYPE], row[NUMEL], answer)
+        if weights[i] == 0 or _is_neg(handle):
+            return False
+        versions[i] = _version(handle)
+        gradient = _grad(behind)
+        answer[0] = 0
+        if _is_defined(gradient, answer.ctypes.data) != 0:
+            return False
+        nbytes = row[NUMEL] * row[GRADIENT_SIZE]
+        if answer[0] & 0xFF == 0:
+            gradients[i] = 0
+            _clear(row[GRADIENT_AT], nbytes)
+        else:
+            source = _plain(gradient, row[GRADIENT_DTYPE], row[NUMEL], answer)
+            if source == 0 or _is_neg(gradient):
+                return False
+            _copy(source, row[GRADIENT_AT], nbytes)
+            gradients[i] = row[GRADIENT_AT]
+        _copy(weights[i], row[WEIGHT_AT], row[NUMEL] * row[SIZE])
+    return True
+
+
+@_kept
+def bump(table, present, versions):
+    """Count up the versions of those that are `present`; then fill in the versions of all."""
+    for i in range(table.shape[0]):
+        if present[i]:
+            _bump_version(table[i, HANDLE])
+    for i in range(table.shape[0]):
+        versions[i] = _version(table[i, HANDLE])
+
+
+@_kept
+def write(table, present, weights):
+    """Carry the packed weights of those that are `present` back to where they came from."""
+    for i in range(table.shape[0]):
+        if present[i]:
+            _copy(table[i, WEIGHT_AT], weights[i], table[i, NUMEL] * table[i, SIZE])
