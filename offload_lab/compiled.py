@@ -230,9 +230,11 @@ def _run_of(rows, scalars, first, size):
             return r
         if wide != rows[r, GRADIENT_FLOAT32] or edited != rows[r, EDITED]:
             return r
+        alike = True
         for i in range(scalars.shape[1]):
-            if scalars[first, i] != scalars[r, i]:
-                return r
+            alike &= scalars[first, i] == scalars[r, i]
+        if not alike:
+            return r
     return rows.shape[0]
 
 

@@ -14,7 +14,6 @@ import ctypes
 from pathlib import Path
 
 import llvmlite.binding as llvm
-import numpy as np
 import torch
 from numba import carray, njit, types
 
@@ -43,7 +42,6 @@ _get_layout = _function("aoti_torch_get_layout", types.int32, 2)
 _get_numel = _function("aoti_torch_get_numel", types.int32, 2)
 _get_data_ptr = _function("aoti_torch_get_data_ptr", types.int32, 2)
 _is_contiguous = _function("aoti_torch_is_contiguous", types.int32, 2)
-_is_defined = _function("aoti_torch_is_defined", types.int32, 2)
 _is_neg = _function("_ZN2at6native6is_negERKNS_6TensorE", types.uint8, 1)
 _version = _function("_ZNK2at10TensorBase8_versionEv", types.int64, 1)
 _grad = _function("_ZNK3c1010TensorImpl4gradEv", types.int64, 1)
@@ -55,15 +53,14 @@ _kept = njit(nogil=False, error_model="numpy", cache=True)
 
 
 @_inner
-def _plain(handle, dtype, numel, answer):
+def _plain(handle, dtype, numel, strided, answer, at):
     """The address of the first element where the tensor is of this dtype and size, contiguous in host memory; else 0.
 
-    `answer` is one int64: each call writes its answer there, of 1, 4 or 8 bytes."""
-    at = answer.ctypes.data
+    `answer` is one int64 at address `at`: each call writes its answer there, of 1, 4 or 8 bytes. `strided`: known to be that."""
     answer[0] = 0
     if _get_device_type(handle, at) != 0 or answer[0] != CPU:
         return 0
-    if _get_layout(handle, at) != 0 or answer[0] != STRIDED:
+    if not strided and (_get_layout(handle, at) != 0 or answer[0] != STRIDED):
         return 0
     if _get_dtype(handle, at) != 0 or answer[0] != dtype:
         return 0
@@ -98,46 +95,54 @@ COLUMNS = 9
 
 
 @_kept
-def read(table, weights, versions, gradients):
+def read(table, weights, versions, gradients, undefined, at):
     """Fill in each tensor's address and version, and where its gradient now is (0: it has none), and copy both to their places.
-    Returns whether all are as the table says; if not, what was filled in means nothing."""
-    answer = np.zeros(1, np.int64)
+    Returns whether all are as the table says; if not, what was filled in means nothing. `undefined`: what the
+    handle of a gradient leads to where there is none; `at`: the address of an int64 to use."""
+    answer = carray(int64_pointer(at), (1,))
     for i in range(table.shape[0]):
-        row = table[i]
-        handle = row[HANDLE]
+        handle, numel = table[i, HANDLE], table[i, NUMEL]
         behind = carray(int64_pointer(handle), (1,))[0]
-        if behind != row[BEHIND]:
+        if behind != table[i, BEHIND]:
             return False
-        weights[i] = _plain(handle, row[DTYPE], row[NUMEL], answer)
-        if weights[i] == 0 or _is_neg(handle):
+        weight = _plain(handle, table[i, DTYPE], numel, True, answer, at)  # what is behind it never changes its layout
+        if weight == 0:
             return False
-        versions[i] = _version(handle)
-        gradient = _grad(behind)
-        answer[0] = 0
-        if _is_defined(gradient, answer.ctypes.data) != 0:
-            return False
-        nbytes = row[NUMEL] * row[GRADIENT_SIZE]
-        if answer[0] & 0xFF == 0:
+        gradient, target = _grad(behind), table[i, GRADIENT_AT]
+        nbytes = numel * table[i, GRADIENT_SIZE]
+        if carray(int64_pointer(gradient), (1,))[0] == undefined:
             gradients[i] = 0
-            _clear(row[GRADIENT_AT], nbytes)
+            _clear(target, nbytes)
         else:
-            source = _plain(gradient, row[GRADIENT_DTYPE], row[NUMEL], answer)
+            source = _plain(gradient, table[i, GRADIENT_DTYPE], numel, False, answer, at)
             if source == 0 or _is_neg(gradient):
                 return False
-            _copy(source, row[GRADIENT_AT], nbytes)
-            gradients[i] = row[GRADIENT_AT]
-        _copy(weights[i], row[WEIGHT_AT], row[NUMEL] * row[SIZE])
+            gradients[i] = target
+            _copy(source, target, nbytes)
+        weights[i], versions[i] = weight, _version(handle)
+        _copy(weight, table[i, WEIGHT_AT], numel * table[i, SIZE])
     return True
 
 
 @_kept
-def bump(table, present, versions):
-    """Count up the versions of those that are `present`; then fill in the versions of all."""
+def undefined(behind):
+    """What the handle of the gradient leads to, for a tensor that has none: one thing, the same for all of them."""
+    return carray(int64_pointer(_grad(behind)), (1,))[0]
+
+
+@_kept
+def bump(table, present, versions, look):
+    """Count up the versions of those that are `present`. Then fill in the versions of all: where not told to `look`, one more
+    than was read. Returns whether each was: not where some share a counter."""
     for i in range(table.shape[0]):
         if present[i]:
             _bump_version(table[i, HANDLE])
+    apart = True
     for i in range(table.shape[0]):
-        versions[i] = _version(table[i, HANDLE])
+        expected = versions[i] + present[i]
+        versions[i] = _version(table[i, HANDLE]) if look else expected
+        apart &= versions[i] == expected
+    return apart
 
 
 @_kept

@@ -8,7 +8,7 @@ which can do all that, or says what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,6 +19,7 @@ from offload_lab.devices import in_host_memory
 from offload_lab.job import Job
 from offload_lab.kernels import Kernel
 from offload_lab.link import link_of
+from offload_lab.loops import in_a_row
 from offload_lab.reading import Attributes, Reader, Reading
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class Crowd:
         inside = {number for number, _ in members}
         self.others = [(number, group) for number, group in settings if number not in inside]
         self.numbers = np.array([number for number, _ in members])
+        self._where = in_a_row(self.numbers)
         self._engine, self._inside = engine, inside
         tracked = [engine.tracked[number] for number, _ in members]
         dtypes = [one.parameter.grad.dtype for one in tracked]
@@ -65,7 +67,10 @@ class Crowd:
         groups: dict[int, tuple[dict, list[int]]] = {}
         for i, (_, group) in enumerate(members):
             groups.setdefault(id(group), (group, []))[1].append(i)
-        self._groups = [(group, bool(tracked[where[0]].amsgrad), np.array(where)) for group, where in groups.values()]
+        self._groups = [
+            (group, bool(tracked[where[0]].amsgrad), np.array(where), in_a_row(self.numbers[where]))
+            for group, where in groups.values()
+        ]
         self._parts = [one.parts for one in tracked]
         self._all_parts = set().union(*self._parts)
         self._beside: dict[int, list[int]] = {}
@@ -73,7 +78,7 @@ class Crowd:
     def take(self, kernel: Kernel) -> Taken | None:
         """The members as they are now; None where they have to be taken up one by one: also where a gradient is not finite,
         because then somebody wants to know whose it is."""
-        if self._engine.ledger.masters or any(group["amsgrad"] != amsgrad for group, amsgrad, _ in self._groups):
+        if self._engine.ledger.masters or any(one[0]["amsgrad"] != one[1] for one in self._groups):
             return None
         reading = self._reader.read()
         if reading is None or not gradients.all_finite(reading.copies, kernel):
@@ -115,25 +120,27 @@ class Taken:
 
     def put(self, job: Job, *, decoupled: bool, scale: float) -> None:
         """Take them up in `job`, and book the step: counts and version counters."""
-        crowd, reading, numbers = self.crowd, self._reading, self.crowd.numbers
+        crowd, reading, where = self.crowd, self._reading, self.crowd._where
         ledger = crowd._engine.ledger
-        job.weights[numbers], job.gradients[numbers] = reading.places, reading.gradients
-        job.wide[numbers] = crowd._wide
-        seen = ledger.versions[numbers]
-        job.edited[numbers] = (seen >= 0) & ((seen != reading.versions) | (ledger.addresses[numbers] != reading.weights))
+        job.weights[where], job.gradients[where] = reading.places, reading.gradients
+        job.wide[where] = crowd._wide
+        seen = ledger.versions[where]
+        job.edited[where] = (seen >= 0) & ((seen != reading.versions) | (ledger.addresses[where] != reading.weights))
         job.copies = reading.copies
-        for group, _, where in crowd._groups:
-            here = where if self._all else where[self._present[where]]
-            steps = ledger.steps[numbers[here]]
-            for step in _distinct(steps):
-                alike = here if step is None else here[steps == step]
-                count = int(steps[0]) if step is None else step
-                job.scalars[numbers[alike]] = update.scalars(group, count + 1, decoupled=decoupled, scale=scale)
+        for group, _, members, numbers in crowd._groups:
+            if not self._all:
+                numbers = crowd.numbers[members[self._present[members]]]
+            steps = ledger.steps[numbers]
+            if steps.size and (steps == steps[0]).all():
+                job.scalars[numbers] = update.scalars(group, int(steps[0]) + 1, decoupled=decoupled, scale=scale)
+                continue
+            numbers = np.arange(len(ledger.steps))[numbers]
+            for step in np.unique(steps).tolist():
+                job.scalars[numbers[steps == step]] = update.scalars(group, step + 1, decoupled=decoupled, scale=scale)
         versions = crowd._reader.bump(self._present)
-        stepped = slice(None) if self._all else self._present
-        ledger.versions[self.stepped] = versions[stepped]
-        ledger.addresses[self.stepped] = reading.weights[stepped]
-        ledger.steps[self.stepped] += 1
+        stepped, these = (where, slice(None)) if self._all else (self.stepped, self._present)
+        ledger.versions[stepped], ledger.addresses[stepped] = versions[these], reading.weights[these]
+        ledger.steps[stepped] += 1
 
     def carry(self) -> None:
         """After the update: where weights were packed for it, they go back to where they belong."""
@@ -143,13 +150,6 @@ class Taken:
 def reads_compiled(kernel: Kernel) -> bool:
     """Whether crowds are read by a compiled loop. The first call of a process makes it ready."""
     return kernel.compiles and walk.why_not() is None
-
-
-def _distinct(steps: np.ndarray) -> Iterable[int | None]:
-    """The numbers among `steps`; one None where there is but one."""
-    if not steps.size:
-        return ()
-    return (None,) if (steps == steps[0]).all() else np.unique(steps).tolist()
 
 
 def gather(engine: Engine, settings: Sequence[tuple[int, dict]]) -> Crowd | None:

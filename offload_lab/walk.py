@@ -89,17 +89,24 @@ class Walk:
                 table[rows, place] = packed.data_ptr() + dtype.itemsize * (np.cumsum(counts) - counts)
                 self._packed.append(packed)
         self._copies = self._packed[len(set(own)) :]
-        self._table = table
+        self._look = True
+        bare = torch.zeros(1)
+        self._undefined = c.undefined(bare._cdata)
+        self._table, self._answer = table, np.zeros(1, np.int64)
         self._weights, self._versions, self._gradients = (np.zeros(count, np.int64) for _ in range(3))
 
     def read(self) -> Reading | None:
-        if not self._loops.read(self._table, self._weights, self._versions, self._gradients):
+        if not self._loops.read(
+            self._table, self._weights, self._versions, self._gradients, self._undefined, self._answer.ctypes.data
+        ):
             return None
         places = self._table[:, self._loops.WEIGHT_AT]
         return Reading(self._weights, places, self._versions, self._gradients, self._copies)
 
     def bump(self, present: np.ndarray) -> np.ndarray:
-        self._loops.bump(self._table, present, self._versions)
+        # Who shares a counter with whom never changes as long as the tensors behind the handles are the same.
+        apart = self._loops.bump(self._table, present, self._versions, self._look)
+        self._look = not apart or (self._look and not present.all())
         return self._versions
 
     def carry(self, present: np.ndarray) -> None:

@@ -377,3 +377,15 @@ def test_stats_say_how_they_are_read(reader):
     assert f"{numbers['small_parameters']} small parameters are taken up at once" in repr(run.optimizer)
     run.optimizer.close()
     assert run.optimizer._engine.stepping.crowd is None
+
+
+def test_a_gradient_that_was_not_finite_is_not_remembered(reader, taken):
+    run = ready()
+    run.parameters[5].grad.view(-1)[0] = float("nan")
+    with pytest.warns(UserWarning, match="not finite"):
+        run.optimizer.step()
+    run.gradients()
+    run.parameters[5].grad = None
+    taken.clear()
+    run.optimizer.step()
+    assert taken == [True]
