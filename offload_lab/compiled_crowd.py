@@ -11,7 +11,9 @@ No loop here gives up Python's lock (`nogil`): while it runs no other thread of 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import llvmlite.binding as llvm
 import torch
@@ -49,14 +51,20 @@ _bump_version = _function("_ZN5torch8autograd4impl12bump_versionERKN2at6TensorE"
 
 CPU = STRIDED = 0  # as torch numbers devices and layouts
 _inner = njit(nogil=False, error_model="numpy")
-_kept = njit(nogil=False, error_model="numpy", cache=True)
+
+
+def _kept(function: Callable[..., Any]) -> Callable[..., Any]:
+    try:
+        return njit(nogil=False, error_model="numpy", cache=True)(function)
+    except RuntimeError:  # numba's way to say that no folder for its cache can be written
+        return _inner(function)
 
 
 @_inner
 def _plain(handle, dtype, numel, strided, answer, at):
     """The address of the first element where the tensor is of this dtype and size, contiguous in host memory; else 0.
 
-    `answer` is one int64 at address `at`: each call writes its answer there, of 1, 4 or 8 bytes. `strided`: known to be that."""
+    `answer` is one int64, at address `at`: a call writes its answer there, of 1, 4 or 8 bytes. `strided`: it is known to be."""
     answer[0] = 0
     if _get_device_type(handle, at) != 0 or answer[0] != CPU:
         return 0

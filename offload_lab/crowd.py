@@ -8,7 +8,7 @@ which can do all that, or says what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +18,6 @@ from offload_lab import gradients, update, walk
 from offload_lab.devices import in_host_memory
 from offload_lab.job import Job
 from offload_lab.kernels import Kernel
-from offload_lab.link import link_of
 from offload_lab.loops import in_a_row
 from offload_lab.reading import Attributes, Reader, Reading
 
@@ -33,11 +32,11 @@ LEAST = 16  # members: of fewer nobody would notice
 _PLAIN = (torch.nn.Parameter, torch.Tensor)
 
 
-def _belongs(tracked: Tracked) -> bool:
+def _belongs(engine: Engine, tracked: Tracked) -> bool:
     parameter = tracked.parameter
     if tracked.sharded or not tracked.parts or not 0 < tracked.numel <= SMALL or type(parameter) not in _PLAIN:
         return False
-    if not parameter.is_leaf or not in_host_memory(parameter) or link_of(parameter) is not None:
+    if not parameter.is_leaf or not in_host_memory(parameter) or engine.link_of(tracked.number) is not None:
         return False
     gradient = parameter.grad
     return (
@@ -147,6 +146,11 @@ class Taken:
         self.crowd._reader.carry(self._present)
 
 
+def is_one(sizes: Iterable[int]) -> bool:
+    """Whether parameters of these sizes (elements) may make a crowd."""
+    return sum(0 < numel <= SMALL for numel in sizes) >= LEAST
+
+
 def reads_compiled(kernel: Kernel) -> bool:
     """Whether crowds are read by a compiled loop. The first call of a process makes it ready."""
     return kernel.compiles and walk.why_not() is None
@@ -159,7 +163,7 @@ def gather(engine: Engine, settings: Sequence[tuple[int, dict]]) -> Crowd | None
     members, elements = [], 0
     for number, group in settings:
         tracked = engine.tracked[number]
-        if _belongs(tracked) and elements + tracked.numel <= most:
+        if _belongs(engine, tracked) and elements + tracked.numel <= most:
             members.append((number, group))
             elements += tracked.numel
     return Crowd(engine, settings, members) if len(members) >= LEAST else None

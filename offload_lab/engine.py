@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 import torch
 
-from offload_lab import gradients, kernels, update
+from offload_lab import crowd, gradients, kernels, update
 from offload_lab.link import Link, link_of
 from offload_lab.loops import Layout
 from offload_lab.partition import BLOCK, Kind, Partition, cut, size_of
@@ -96,6 +96,8 @@ class Engine:
             wanted = range(first, len(self.tracked))
             needing = [number for number in wanted if self.tracked[number].parameter.requires_grad]
             self.provide([number for number in needing if not self.tracked[number].parts])
+            if self.policy.overlap == "none" and crowd.is_one(tracked.numel for tracked in self.tracked):
+                crowd.reads_compiled(self.kernel)  # compiled now, so that no step waits for it
         except BaseException:
             self.ledger.resize(first)
             del self.tracked[first:]  # or later parameters would be taken for these

@@ -39,7 +39,7 @@ def why_not() -> str | None:
         with announced("the reader of small parameters", cached=True):
             _loops()
             return None if _handle_at() is not None and _agrees() else "the compiled reader and Python disagree here"
-    except (ImportError, OSError, RuntimeError) as error:  # no numba, no folder for its cache, a torch built otherwise
+    except (ImportError, OSError) as error:  # no numba, a full disk under its cache, a torch that was built otherwise
         return f"the compiled reader cannot be had: {error}"
 
 

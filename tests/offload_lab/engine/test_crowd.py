@@ -9,7 +9,8 @@ import weakref
 import pytest
 import torch
 
-from offload_lab import OffloadAdamW, OffloadPolicy, crowd, reading, walk
+from offload_lab import OffloadAdamW, OffloadPolicy, crowd, devices, engine, reading, walk
+from tests.offload_lab.engine.fake_link import FakeLink
 
 DTYPES = [torch.float32, torch.bfloat16, torch.float16]
 SHAPES = [(16,), (), (1,), (3, 5), (5, 3), (7,), (4, 4, 2), (1000,)] * 4 + [(2000,), (0,)]
@@ -389,3 +390,26 @@ def test_a_gradient_that_was_not_finite_is_not_remembered(reader, taken):
     taken.clear()
     run.optimizer.step()
     assert taken == [True]
+
+
+def test_a_crowd_beside_parameters_on_a_device(reader, taken, monkeypatch):
+    """One partition holds both: what goes over the link, and what was never there."""
+    finals = []
+    for least in (crowd.LEAST, 1 << 40):
+        monkeypatch.setattr(crowd, "LEAST", least)
+        fake = FakeLink(delay=0.001)
+        with pytest.MonkeyPatch.context() as patch:
+            for module in (devices, engine):
+                patch.setattr(module, "link_of", lambda tensor, fake=fake: fake if tensor.numel() == 2000 else None)
+            run = Run(torch.bfloat16)
+            with run.optimizer:
+                for step in range(5):
+                    run.gradients()
+                    if step == 3:
+                        fewer_gradients(run)
+                    run.optimizer.step()
+                assert fake.copied["up"] > 0 and run.optimizer.stats()["partitions"] == 1
+        fake.close()
+        finals.append([parameter.detach().clone() for parameter in run.parameters])
+    assert sum(taken) == 4
+    assert all(torch.equal(one, other) for one, other in zip(*finals, strict=True))
