@@ -255,6 +255,16 @@ def test_on_disk_too(dtype, reader, taken, monkeypatch, tmp_path):
     assert all(torch.equal(one, other) for one, other in zip(together, apart, strict=True))
 
 
+@pytest.mark.parametrize("state_dtype", ["bfloat16", "int8"])
+def test_random_bits_of_rounded_moments_are_those_of_each_parameter(state_dtype, reader, taken, monkeypatch):
+    policy = OffloadPolicy(state_dtype=state_dtype)
+    together = trained(torch.bfloat16, edited_in_place, policy)
+    assert any(taken)
+    alone(monkeypatch)
+    apart = trained(torch.bfloat16, edited_in_place, policy)
+    assert all(torch.equal(one, other) for one, other in zip(together, apart, strict=True))
+
+
 def ready(dtype: torch.dtype = torch.bfloat16) -> Run:
     """A run whose next step would take the crowd up."""
     run = Run(dtype)
