@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from nbformat import NotebookNode
 
 # Said once on a machine, whatever cell comes first to an update; a machine where nothing ran before says it in a lesson.
-_COMPILING = "offload_lab: compiling the update loop for "
+_COMPILING = "offload_lab: compiling "
 
 
 def warned(cells: Iterable[NotebookNode]) -> list[tuple[str, str]]:
