@@ -81,7 +81,7 @@ def test_a_state_that_moves_within_one_memory_frees_none_of_it():
     assert large.needs(hopper) == [] == replace(large, state="disk").needs(gb10)
     assert large.needs(replace(hopper, ram=Figure(1e9, "assumed")))[0][0] == "CPU's memory"
     assert replace(large, state="disk").needs(replace(hopper, disk=None)) == [("disk", 130e9, 0.0)]
-    assert large.needs(replace(hopper, gpu_memory=Figure(1e9, "assumed")))[0][0] == "accelerator's memory"
+    assert large.needs(replace(hopper, gpu_memory=Figure(1e9, "assumed")))[0][0] == "GPU's memory"
 
 
 def test_hosts_of_a_pool_share_its_bandwidth():
