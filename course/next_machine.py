@@ -23,7 +23,7 @@ _SLABS = _BUFFERS = 4
 
 KNOBS: dict[str, tuple[str, ...]] = {
     N_("compute"): ("gpu_flops",),
-    N_("accelerator's memory"): ("gpu_bandwidth",),
+    N_("GPU's memory"): ("gpu_bandwidth",),
     N_("link"): ("host_to_device", "device_to_host"),
     N_("CPU's memory"): ("dram_bandwidth",),
     N_("disk"): ("disk_read", "disk_write", "disk_mixed"),
@@ -32,7 +32,7 @@ KNOBS: dict[str, tuple[str, ...]] = {
 
 _LANES = {
     "compute": N_("compute"),
-    "accelerator": N_("accelerator's memory"),
+    "accelerator": N_("GPU's memory"),
     "device-to-host": N_("link, down"),
     "host-to-device": N_("link, up"),
     "link": N_("link"),
@@ -113,7 +113,7 @@ class Step:
             tiers.append((N_("the one memory"), model + (state if self.state == "ram" else 0), hardware.ram))
         else:
             tiers.append((N_("CPU's memory"), state if self.state == "ram" else 0, hardware.ram))
-            tiers.append((N_("accelerator's memory"), model, hardware.gpu_memory))
+            tiers.append((N_("GPU's memory"), model, hardware.gpu_memory))
         sizes = [(name, float(needed), figure.value if figure is not None else 0.0) for name, needed, figure in tiers]
         return [(_(name), needed, there) for name, needed, there in sizes if needed > there]
 
@@ -178,8 +178,3 @@ def pooled(hardware: Hardware, wires: float, memory: float, hosts: int) -> Hardw
         raise ValueError(_("a pool needs at least one host, and rates above 0"))
     each = Figure(min(wires, memory / hosts / 2), "assumed", _("its wires, or its share of the pool"))
     return replace(hardware, disk_read=each, disk_write=each, disk_mixed=None, disk_duplex="full")
-
-
-def note_of(figure: Figure) -> str:
-    """Where a figure is from, for a footnote."""
-    return f"{_(figure.source)}: {figure.note}"

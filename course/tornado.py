@@ -14,7 +14,7 @@ from offload_lab.plots.shown import Shown, Source, checked_source
 from offload_lab.plots.tables import Table
 from quizzes.say import _
 
-_LEFT, _RIGHT, _ROW, _APART = 170, 80, 22, 12
+_LEFT, _RIGHT, _ROW, _APART = 150, 80, 22, 12
 
 
 @dataclass(frozen=True)

@@ -67,12 +67,14 @@ replays = replayed(own)
 for replay in replays:
     print(replay)
 factor = furthest(replays)
-print(f"\nAt worst the two differ by a factor of {factor:.2f}. Keep it in mind: it is the error bar of this lesson.")
+print(f"\nAt worst the two differ by a factor of {factor:.2f}: the error bar of this lesson.")
 
 # %% id="trust-figure"
 last = replays[-1]
 predicted_over_measured(
-    last.predicted_events, last.measured_events, title="Write behind, on this machine: simulated over measured"
+    last.predicted_events,
+    last.measured_events,
+    title="Write behind, on this machine: simulated over measured",
 )
 
 # %% [markdown] id="trust-read"
@@ -95,17 +97,28 @@ predicted_over_measured(
 from offload_lab import catalogue
 
 DOWN = 4 * 7e9
+links = map(catalogue.link, ("pcie4x16", "pcie6x16", "nvlink-c2c"))
+pools = map(catalogue.memory, ("cxl2x16", "cxl3x16"))
+memories = map(catalogue.memory, ("ddr5-dual", "ddr5x8", "grace-lpddr5x"))
+gpus = map(catalogue.gpu, ("h100-80", "gh200"))
 rows = [("consumer NVMe, reading", catalogue.disk("nvme4-consumer").read)]
-rows += [(part.title, part.line_rate) for part in map(catalogue.link, ("pcie4x16", "pcie6x16", "nvlink-c2c"))]
-rows += [(part.title, part.one_way) for part in map(catalogue.memory, ("cxl2x16", "cxl3x16"))]
-rows += [(part.title, part.peak) for part in map(catalogue.memory, ("ddr5-dual", "ddr5x8", "grace-lpddr5x"))]
-rows += [(f"HBM of {part.title}", part.bandwidth) for part in map(catalogue.gpu, ("h100-80", "gh200"))]
+rows += [(part.title, part.line_rate) for part in links]
+rows += [(part.title, part.one_way) for part in pools]
+rows += [(part.title, part.peak) for part in memories]
+rows += [(f"HBM of {part.title}", part.bandwidth) for part in gpus]
 rows.sort(key=lambda row: row[1].value)
 for name, figure in rows:
-    print(f"{name:42}{figure.value / 1e9:6.0f} GB/s {DOWN / figure.value:6.2f} s   {figure.source}")
-print("\nWhere they are from:")
+    rate, down = figure.value / 1e9, DOWN / figure.value
+    print(f"{name:34}{rate:6.0f} GB/s {down:6.3f} s   {figure.source}")
+
+# %% [markdown] id="sources-text"
+# Where they are from (a data sheet, by author, title and year; or how it was assumed):
+
+# %% id="sources"
+import textwrap
+
 for name, figure in rows:
-    print(f"- {name}: {figure.note}")
+    print(textwrap.fill(f"- {name}: {figure.note}", 98, subsequent_indent="    ", break_on_hyphens=False))
 
 # %% [markdown] id="links-read"
 # - **HBM** is DRAM in stacks beside the accelerator: terabytes a second, and the scarcest bytes of the machine.
@@ -143,8 +156,8 @@ for name in ("pcie3x16", "pcie4x16", "pcie5x16", "pcie6x16", "nvlink-c2c"):
     machine = with_link(server, name)
     run = step.run(machine)
     times[name] = run.makespan
-    rate = machine.device_to_host.value / 1e9
-    print(f"{name:11}{rate:4.0f} GB/s   step {run.makespan:4.2f} s, simulated   longest: {bottleneck(run, machine)}")
+    rate, longest = machine.device_to_host.value / 1e9, bottleneck(run, machine)
+    print(f"{name:11}{rate:4.0f} GB/s   step {run.makespan:4.2f} s, simulated   longest: {longest}")
 link.compare(times["pcie4x16"] / times["nvlink-c2c"], "Simulated")
 
 # %% [markdown] id="exchange-read"
@@ -155,12 +168,13 @@ link.compare(times["pcie4x16"] / times["nvlink-c2c"], "Simulated")
 # %% id="exchange-figure"
 c2c = with_link(server, "nvlink-c2c")
 run = step.run(c2c)
-roofline(lanes(run, c2c), run.makespan, source="predicted", title="The same server with NVLink-C2C (simulated)")
+title = "The same server with NVLink-C2C (simulated)"
+roofline(lanes(run, c2c), run.makespan, source="predicted", title=title)
 
 # %% [markdown] id="hopper-text"
 # That is why Grace Hopper has not only the link, but another memory on the CPU's side: LPDDR5X with 384 GB/s, where eight
-# channels of DDR5 have 307. (Its CPU can also update in HBM what fits there, and its accelerator can read the CPU's memory
-# without a copy. Neither makes a byte less to be moved.)
+# channels of DDR5 have 307. (The two memories are *coherent*, says the data sheet: each side can also read the other's, without a
+# copy. That saves code, and not a byte that has to move.)
 
 # %% id="hopper"
 from offload_lab.plots import timeline
@@ -187,7 +201,8 @@ for name, tier in tiers.items():
         name, memory=catalogue.memory("ddr5x8"), gpu=catalogue.gpu("h100-80"), disk=tier
     )
     run = below.run(machine)
-    print(f"state on {name:13}{run.makespan:6.2f} s a step, simulated   longest: {bottleneck(run, machine)}")
+    longest = bottleneck(run, machine)
+    print(f"state on {name:13}{run.makespan:6.2f} s a step, simulated   longest: {longest}")
 
 # %% [markdown] id="cxl-read"
 # From twenty seconds to one: with CXL 3.0 the tier below costs nothing that the CPU's memory does not cost as well. (No such
@@ -200,11 +215,11 @@ for name, tier in tiers.items():
 
 # %% id="pool"
 wires = catalogue.memory("cxl2x16").one_way.value
-behind = 0.75 * 4 * 8 * 4800e6  # four channels of DDR5-4800 in the box, of which three quarters: assumed
+behind = 0.75 * 4 * 8 * 4800e6  # assumed: three quarters of four channels of DDR5-4800
 for hosts in (1, 2, 4, 8):
     machine = pooled(server, wires, behind, hosts)
     run = below.run(machine)
-    print(f"{hosts} server(s) train: {run.makespan:5.2f} s a step each, simulated   longest: {bottleneck(run, machine)}")
+    print(f"{hosts} training at once: {run.makespan:5.2f} s a step each, simulated")
 
 # %% [markdown] id="pool-read"
 # A pool shares bytes well, and bandwidth badly. Its capacity is lent to one after the other; its bandwidth is wanted by all of
@@ -222,7 +237,8 @@ from offload_lab import plan
 from offload_lab.planner import readable
 
 gb10 = catalogue.machine("gb10")
-for machine, state, budget in ((hopper, "ram", None), (gb10, "ram", None), (gb10, "disk", "4GB")):
+cases = ((hopper, "ram", None), (gb10, "ram", None), (gb10, "disk", "4GB"))
+for machine, state, budget in cases:
     made = plan(
         "llama-2-13b",
         machine,
@@ -234,10 +250,12 @@ for machine, state, budget in ((hopper, "ram", None), (gb10, "ram", None), (gb10
         checkpointing="full",
     )
     held = {tier: made.total(tier) for tier in ("gpu", "ram", "disk")}
-    print(f'{machine.name:6} state="{state}": {"fits" if made.fits else "does not fit"}, predicted')
+    verdict = "fits" if made.fits else "does not fit"
+    print(f'{machine.name:6} state="{state}": {verdict}, predicted')
     print("       " + ", ".join(f"{tier} {readable(size)}" for tier, size in held.items()))
     if machine.unified:
-        print(f"       one memory: {readable(held['gpu'] + held['ram'])} of {readable(made.capacity['ram'])}")
+        both, there = held["gpu"] + held["ram"], made.capacity["ram"]
+        print(f"       one memory: {readable(both)} of {readable(there)}")
 
 # %% [markdown] id="one-memory-read"
 # The planner says what each *side* holds. On Grace Hopper these are two places. On the GB10 they are one, so what leaves one side
@@ -297,7 +315,8 @@ base = step.run(hopper).makespan
 print(f"as it is                    {base:.3f} s")
 for knob in KNOBS:
     print(f"{knob + ' × 4':28}{step.run(faster(hopper, knob, 4)).makespan:.3f} s")
-print(f"all of them × 4             {step.run(all_faster(hopper, 4)).makespan:.3f} s   simulated, Grace Hopper")
+print(f"all of them × 4             {step.run(all_faster(hopper, 4)).makespan:.3f} s")
+print("Grace Hopper, simulated")
 
 # %% [markdown] id="explain-text"
 # ## Explain
@@ -363,14 +382,20 @@ solved = lesson_10.shared_seconds.check(shared_seconds)
 # `m4-max` are a memory and a GPU that go together). The card says what it has, and whether the model fits.
 
 # %% id="compose"
-MEMORY, GPU, LINK, BELOW = "ddr5x12", "h100-80", "nvlink-c2c", "cxl3x16"  # BELOW: a disk or a cxl…
+MEMORY, GPU, LINK = "ddr5x12", "h100-80", "nvlink-c2c"
+BELOW = "cxl3x16"  # the tier below RAM: a disk, or one of cxl…
 next_step = Step(parameters=13_000_000_000, tokens=4096, state="disk")
 
 tier = catalogue.memory(BELOW).as_disk() if BELOW.startswith("cxl") else catalogue.disk(BELOW)
 mine = catalogue.assemble(
-    "mine", memory=catalogue.memory(MEMORY), gpu=catalogue.gpu(GPU), link=catalogue.link(LINK), disk=tier
+    "mine",
+    memory=catalogue.memory(MEMORY),
+    gpu=catalogue.gpu(GPU),
+    link=catalogue.link(LINK),
+    disk=tier,
 )
-for name in ("gpu_flops", "gpu_bandwidth", "device_to_host", "dram_bandwidth", "disk_read", "disk_write"):
+rates = ("gpu_flops", "gpu_bandwidth", "device_to_host", "dram_bandwidth", "disk_read", "disk_write")
+for name in rates:
     figure = getattr(mine, name)
     print(f"{name:16}{figure.value:9.3g} a second   {figure.source}")
 for name, needed, there in next_step.needs(mine):
@@ -395,7 +420,8 @@ if LONGEST:
     print(f"You said that {LONGEST} would be the longest lane; it is {longest}.")
 low, high = run.makespan / factor, run.makespan * factor
 print(f"If it is as far off as it was on your machine: {low:.2f} to {high:.2f} s.")
-roofline(lanes(run, mine), run.makespan, source="predicted", title="A machine that does not exist (simulated)")
+title = "A machine that does not exist (simulated)"
+roofline(lanes(run, mine), run.makespan, source="predicted", title=title)
 
 # %% id="next-tornado"
 Tornado("What to buy for it (simulated)", run.makespan, sensitivity(next_step, mine))
