@@ -33,7 +33,7 @@ scan = Prediction(
 scan.show()
 
 # %% [markdown] id="predict-turn-text"
-# The same rule and the same six buffers, but every second step goes from 7 down to 0.
+# Now the same, but every second step goes from 7 down to 0.
 
 # %% id="predict-turn"
 turn = Prediction(
@@ -111,12 +111,17 @@ from offload_lab.plots import residency, residency_flags
 ROOM = 6 * buffer_bytes(SIZE)  # bytes of RAM: six buffers
 
 lru = train(ram_budget=ROOM, residency="lru")
-needed, read = lru.bytes_needed / 1e6, lru.bytes_read / 1e6
-print(f"a step uses {needed:.1f} MB of state and reads {read:.1f} MB: {1 - read / needed:.0%} from RAM, counted")
+print(f"a step uses {lru.bytes_needed / 1e6:.1f} MB of state and reads {lru.bytes_read / 1e6:.1f} MB, counted")
 if lru.system:
     print(f"the operating system counted {lru.system / 1e6:.1f} MB that came from the disk for a step")
 scan.compare(lru.reads, "Counted")
-residency(residency_flags(lru.events[1:]), source="measured", title="LRU, always up", first_step=2)
+
+
+def kept_map(run, title):
+    return residency(residency_flags(run.events[1:]), source="measured", title=title, first_step=2)
+
+
+kept_map(lru, "LRU, always up")
 
 # %% [markdown] id="lru-read"
 # Six of eight partitions are in RAM at any time, and not one is there when its turn comes. (The map begins with step 2: in the
@@ -178,20 +183,15 @@ turn.compare(runs["alternating"].reads, "Counted")
 # - **Pinned** keeps B − w = 2, and reads N − 2 = 6. It saves its share, in any order. Which ones it keeps does not matter: a step
 #   uses each partition once, and none is hotter than another.
 # - **Alternating** reads N − B = 2. What is under way when the step ends counts as well: it is where the next step begins.
-# - **Furthest** reads N × (N − B) / (N − w) = 4. Of N − w partitions that are not under way, it always holds B − w, and those are
-#   the next to come; so the share (N − B) / (N − w) misses.
+# - **Furthest** reads N × (N − B) / (N − w) = 4. Every N − w uses, its map below begins again: first B − w hits, then N − B reads.
 #
 # And no bit of the result differs. Where a state lies does not change what is computed from it.
 
 # %% id="furthest-map"
-residency(
-    residency_flags(runs["furthest"].events[1:]), source="measured", title="Furthest, always up", first_step=2
-)
+kept_map(runs["furthest"], "Furthest, always up")
 
 # %% id="alternating-map"
-residency(
-    residency_flags(runs["alternating"].events[1:]), source="measured", title="Up and down", first_step=2
-)
+kept_map(runs["alternating"], "LRU, up and down in turn")
 
 # %% [markdown] id="maps-read"
 # To give up what is needed furthest away is **optimal**: no rule reads less (Belady, *A study of replacement algorithms for a
@@ -214,8 +214,8 @@ for name, options in POLICIES.items():
     cells = []
     for durability in ("step", "checkpoint"):
         run = train(SMALL, ram_budget=6 * buffer_bytes(SMALL), durability=durability, **options)
-        per_parameter = (run.bytes_read / SMALL / 8, run.bytes_written / SMALL / 8)
-        cells.append("{:5.1f} read, {:5.1f} written".format(*per_parameter))
+        read, written = (count / SMALL / 8 for count in (run.bytes_read, run.bytes_written))
+        cells.append(f"{read:5.1f} read, {written:5.1f} written")
     print(f"{name:12} " + "   ".join(cells))
 print("bytes a parameter and step, counted (records are padded to whole blocks)")
 
@@ -261,9 +261,7 @@ from course.sleeping import SleepingModel
 from offload_lab.schedulers import learned_order
 
 model = SleepingModel(layers=8, numel=SMALL, seconds=0.01)  # layers that wait instead of computing
-made = [None] * 8
-for used, number in enumerate(PATH):
-    made[number] = model.weights[used]  # the optimizer gets them in another order than they are used in
+made = [model.weights[PATH.index(number)] for number in range(8)]  # not the order of their use
 with tempfile.TemporaryDirectory(dir=".") as folder:
     policy = OffloadPolicy(
         tier="disk", directory=Path(folder) / "state", partition_size=SMALL, overlap="backward"
@@ -430,13 +428,14 @@ else:
 # %% [markdown] id="puzzle-text"
 # ### Puzzle: beat the reference
 #
-# Partitions need not be of equal size, disks need not be half or full duplex, and you do not know which. The reference is
-# `alternating`. Write a schedule that is faster, over nine machines, eight of which are drawn when you run the check.
+# On these machines partitions may differ in size, and disks may be half or full duplex; you do not know which. The reference is
+# `schedulers.alternating`. Write a schedule that is faster over nine of them, eight of which are drawn when you run the check.
 #
-# `keep(work, choose, order, following)` makes the list of tasks from two decisions: `order`, in which this step goes, and
-# `choose(candidates, turns_until)`, which of `candidates` is given up; `turns_until(partition)` is how many turns away its next
-# use is, as far as `order` and `following` tell. `work.held` has what the last step left, least recently used first, and each of
-# `work.items` its `partition` and its `read_bytes`. Get level first. Then ask: a hit saves *bytes*; whose are the most?
+# `keep(work, choose, order, following)` makes the list of tasks from two decisions. `order` (partitions) is that of this step.
+# `choose(candidates, turns_until)` says which of `candidates`, least recently used first, is given up; `turns_until(partition)` is
+# the number of turns until its next use, by `order` and `following`. `work.number` counts the steps from 0, `work.held` is what
+# the last one left, and each of `work.items` has a `partition` and its `read_bytes`. Get level first. Then ask: a hit saves
+# *bytes*; whose are the most?
 
 # %% id="puzzle"
 from offload_lab.schedulers import keep
