@@ -141,8 +141,9 @@ class Execution:
         return pipeline.Run(tasks, lambda task: self._pieces(task, job, slices), widths, engine.trace, ended)
 
     def read_ahead(self, job: Job) -> None:
-        """The reads with which the next step begins, if it is like this one. A schedule of the user's has its own."""
-        if self.engine.policy.schedule is not None:
+        """The reads with which the next step begins, if it is like this one. A schedule of the user's has its own, and a step
+        that begins in backward begins with empty buffers: what was read for it would be read again."""
+        if self.engine.policy.schedule is not None or self.engine.policy.overlap == "backward":
             return
         items = [self._item(index, False) for index in in_order(job.active, self.engine.policy.order, job.step)]
         tasks = schedule.ahead(items, self.engine.records.cache)

@@ -82,7 +82,8 @@ class OffloadPolicy:
     next forward; whoever reads a weight waits for that weight. The next step's first reads are made meanwhile.
     "backward": a partition is updated as soon as backward has brought its gradients, and what is left at `step()` goes on
     during the next forward. Nothing that needs all gradients first (clipping, GradScaler) can be had then, and it needs
-    durability="step", from which it can take a step back."""
+    durability="step", from which it can take a step back. Each step begins with empty buffers: of the residencies, only
+    "pinned" saves reads."""
 
     direct_io: Literal["auto", "off"] = "auto"
     """"auto": past the page cache where the file system can, else through it (`stats()["direct_io"]` says which)."""

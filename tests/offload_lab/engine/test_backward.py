@@ -72,6 +72,20 @@ def test_updates_are_made_while_backward_runs(pair, train):
     assert seen
 
 
+@pytest.mark.parametrize("residency", ["pinned", "lru", "furthest"])
+def test_nothing_is_read_that_the_step_does_not_use(pair, train, residency):
+    """A step that backward begins finds empty buffers; to read for it after the one before would be to read twice."""
+    _, _, module, optimizer = pair(ram_budget=80_000, residency=residency)
+    for step in range(4):
+        train(module, optimizer, 1, start=step)
+        optimizer.wait()
+        events = optimizer.trace.events()
+        optimizer.trace.clear()
+        updated = {event.partition: event.start for event in events if event.name == "update"}
+        assert all(read.end <= updated.get(read.partition, 0.0) for read in events if read.name == "read")
+    assert any(event.name == "read" for event in events)
+
+
 def test_gradients_are_used_up_and_reading_them_or_the_weight_before_the_step_is_refused(pair, train):
     _, _, module, optimizer = pair()
     train(module, optimizer, 1)
