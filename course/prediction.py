@@ -160,8 +160,11 @@ class Prediction:
         print(_("{mine}. {how}: {found}.").format(mine=mine, how=_(how), found=said(found, self._unit, 2)))
 
     def _as_text(self) -> str:
-        example = EXAMPLES[self._unit].split(",")[0]
-        return f"{self._called}.value = " + ("12" if self._unit == "bytes" else f'"{example}"')
+        example = "12" if self._unit == "bytes" else EXAMPLES[self._unit].split(",")[0]
+        # An example above `most` would be refused when it is typed as it stands.
+        if read(example, self._unit).value > self._most:
+            example = f"{self._most / 2:g}"
+        return f"{self._called}.value = " + (example if self._unit == "bytes" else f'"{example}"')
 
     def _publish(self) -> None:
         """Keep the prediction in the notebook's outputs, as data and as a line."""

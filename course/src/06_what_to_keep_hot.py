@@ -111,7 +111,8 @@ from offload_lab.plots import residency, residency_flags
 ROOM = 6 * buffer_bytes(SIZE)  # bytes of RAM: six buffers
 
 lru = train(ram_budget=ROOM, residency="lru")
-print(f"a step uses {lru.bytes_needed / 1e6:.1f} MB of state and reads {lru.bytes_read / 1e6:.1f} MB, counted")
+used, read = lru.bytes_needed / 1e6, lru.bytes_read / 1e6
+print(f"a step uses {used:.1f} MB of state and reads {read:.1f} MB, counted")
 if lru.system:
     print(f"the operating system counted {lru.system / 1e6:.1f} MB that came from the disk for a step")
 scan.compare(lru.reads, "Counted")
@@ -422,7 +423,8 @@ else:
         schedule = kept(give_up, alternating)
         mine = train(ram_budget=ROOM, residency="lru", schedule=schedule)
         same = torch.equal(mine.weight, lru.weight)
-        print(f"{name:12} {mine.reads:.1f} of 8 read, {1 - mine.bytes_read / mine.bytes_needed:.0%} hits, counted;", end=" ")
+        hits = 1 - mine.bytes_read / mine.bytes_needed
+        print(f"{name:12} {mine.reads:.1f} of 8 read, {hits:.0%} hits, counted;", end=" ")
         print(f"{reads(made_up(), schedule)[-1]} predicted; same weights: {same}")
 
 # %% [markdown] id="puzzle-text"

@@ -1,12 +1,15 @@
 """What lessons share: predictions."""
 
+import ast
 import json
+import re
 
 import IPython.display
 import pytest
 
 from course import prediction
 from quizzes.answers import MIME
+from quizzes.units import EXAMPLES
 
 
 @pytest.fixture
@@ -133,6 +136,16 @@ def test_a_prediction_is_made_in_the_unit_of_its_question(unit, given, number, s
     assert asked.value == number and f"Noted: {shown}." in capsys.readouterr().out
     asked.compare(number)
     assert capsys.readouterr().out.startswith(f"You predicted {shown}. Measured: ")
+
+
+@pytest.mark.parametrize("unit", sorted(EXAMPLES))
+@pytest.mark.parametrize("most", [0.5, 8, 1e13])
+def test_the_example_of_an_answer_is_one_that_is_taken(unit, most, fresh_kernel, capsys):
+    asked = prediction.Prediction("example", "How much?", most=most, unit=unit)
+    asked.show()
+    typed = re.search(r"prediction\.value = (.+)", capsys.readouterr().out)[1]
+    asked.value = ast.literal_eval(typed)
+    assert asked.value is not None and asked.value <= most, capsys.readouterr().out
 
 
 def test_a_unit_of_another_kind_is_not_taken(fresh_kernel, capsys):
