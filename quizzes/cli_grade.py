@@ -26,14 +26,18 @@ def register(app: typer.Typer) -> None:
 def build(course: Course = Path("graded"), lesson: Lesson = "01") -> None:
     """Make a lesson's graded quiz: an nbgrader assignment, released without its key."""
     from quizzes.nbgrader.course import CourseError, build_assignment
+    from quizzes.nbgrader.refusing import guard
     from quizzes.question import BankError
 
     try:
         released = build_assignment(course, lesson)
+        note = guard(course)
     except (CourseError, BankError, OSError) as error:
         raise stop(str(error)) from None
     typer.echo(f"Hand out {released}")
     typer.echo(f"Collect each as {course / 'submitted' / '<student>' / released.parent.name / released.name}")
+    if note:
+        typer.echo(note)
 
 
 def grade(

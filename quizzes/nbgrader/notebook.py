@@ -16,6 +16,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from quizzes.figures import picture
 from quizzes.grading import judge
 from quizzes.nbgrader.folder import read_file
+from quizzes.nbgrader.refusing import failing
 from quizzes.printable import clean, tagless
 from quizzes.question import Bank, Question
 from quizzes.quiz import how_to
@@ -58,7 +59,7 @@ def build(bank: Bank) -> NotebookNode:
         cells.append(new_code_cell(answer_line(question.name, ""), id=f"{question.name}-answer"))
         cells.append(
             new_code_cell(
-                "# " + _("{name} is graded from the answer above.").format(name=question.name), id=f"{question.name}-grade"
+                failing(_("{name} is graded from the answer above.").format(name=question.name)), id=f"{question.name}-grade"
             )
         )
         cells[-1].metadata.nbgrader = _metadata(question)
