@@ -187,5 +187,5 @@ def _on_cpu(room: Room, download: bool) -> Choice:
         return _made(room, shape.name, shape.parameters, "float32", card=_LIMIT * shape.parameters, **named)
     layers, width, context = 4, 384, 64
     parameters = tiny(layers, width, context)
-    shape_of = {"layers": layers, "width": width, "context": context, "batch": 2}
+    shape_of = {"layers": layers, "width": width, "context": context, "batch": 2, "buffers": 8_000_000}
     return _made(room, "TinyGPT", parameters, "float32", card=_LIMIT * parameters, **shape_of)

@@ -13,7 +13,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,10 @@ import torch
 
 from course.children import ChildError
 from course.fitting import Choice
-from course.one_gpu import _gpu_peak, is_full, load
+from course.one_gpu import _gpu_peak, is_full, let_go, load
 from offload_lab import OffloadAdamW, OffloadPolicy
 from offload_lab.demo import limit_is_enforced
-from offload_lab.demo_child import limit_data, warm_up
+from offload_lab.demo_child import limit_data
 from offload_lab.masters import MasterWeights
 from offload_lab.meter import vm_data
 from offload_lab.state_bytes import readable
@@ -148,10 +148,26 @@ def _tell(**content: Any) -> None:
     print(json.dumps(content), flush=True)
 
 
+def _optimizer(choice: Choice, kind: str, model: torch.nn.Module, folder: Path) -> Any:
+    if kind == "adamw":
+        return adamw(model, choice.lr)
+    policy = OffloadPolicy(tier="disk", directory=folder, ram_budget=choice.buffers, durability="checkpoint")
+    return OffloadAdamW(model.parameters(), lr=choice.lr, offload=policy)
+
+
+def _warm_up(choice: Choice, spec: dict[str, Any]) -> None:
+    """Load, compile and start all that a training needs, so that the limit counts the model and not the machinery."""
+    load(choice)
+    model, batches = load(replace(choice, model="TinyGPT", layers=1, width=64, context=16, buffers=1_000_000))
+    optimizer = _optimizer(choice, spec["optimizer"], model, Path(spec["folder"]) / "warm-up")
+    train(model, optimizer, batches, 2)
+    let_go(model, optimizer)
+
+
 def _try(choice: Choice, spec: dict[str, Any]) -> None:
     threading.stack_size(1 << 20)
     if choice.device == "cpu":
-        warm_up(spec["optimizer"], spec["folder"])
+        _warm_up(choice, spec)
     before = vm_data() or 0
     if choice.device == "cpu" and spec["limited"]:
         limit_data(choice.card)
@@ -163,13 +179,7 @@ def _try(choice: Choice, spec: dict[str, Any]) -> None:
 
     try:
         model, batches = load(choice)
-        if spec["optimizer"] == "adamw":
-            optimizer: Any = adamw(model, choice.lr)
-        else:
-            policy = OffloadPolicy(
-                tier="disk", directory=Path(spec["folder"]) / "state", ram_budget=choice.buffers, durability="checkpoint"
-            )
-            optimizer = OffloadAdamW(model.parameters(), lr=choice.lr, offload=policy)
+        optimizer = _optimizer(choice, spec["optimizer"], model, Path(spec["folder"]) / "state")
         with _most_of_vm_data(before, peak):
             train(model, optimizer, batches, spec["steps"], on_step=on_step)
         if hasattr(optimizer, "close"):
