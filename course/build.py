@@ -25,7 +25,7 @@ from pathlib import Path
 import jupytext
 import nbformat
 
-from course import glossary, places, times
+from course import glossary, places, repository, times
 from course.heads import Head, head, placed, typed
 from course.lesson_words import translated
 from quizzes import languages
@@ -116,6 +116,7 @@ def build(source: Path, say: Callable[[str], str] = str, before: str = "", spoke
             before = ""
         text = translated(cell.cell_type, cell.source, say)
         text = places.filled(text, put) if cell.cell_type == "markdown" else text
+        text = repository.filled(text)
         cells.append(make(text, id=name, metadata=dict(cell.metadata)))
     notebook = nbformat.v4.new_notebook(cells=cells)
     notebook.metadata = nbformat.from_dict(

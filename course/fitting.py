@@ -15,7 +15,7 @@ from quizzes.say import _
 
 GUARD = 0.6
 """Of the memory that is free, what the state may take: the rest is Python's, torch's, and a model's while it is loaded."""
-_DISK_GUARD = 0.8
+_DISK_GUARD = 0.6  # a checkpoint is written beside it
 _ACTIVATIONS = 1_500_000_000  # on a card: room for activations of a small batch, and what its driver takes
 _BEYOND = 1.02  # AdamW shall miss the card by more than a rounding
 _LIMIT = 14  # bytes a parameter: what plays the card where there is none

@@ -132,6 +132,14 @@ def bytes_of_step(number, partitions, buffers, mb, order):
     return read
 
 
+def published_before(killed, every):
+    """The last published step when the run is killed in the middle of step `killed`, by walking through its steps."""
+    published = 0
+    for step in range(1, killed):
+        published = step if step % every == 0 else published
+    return published
+
+
 def moves(weight, update):
     return torch.tensor(weight, dtype=torch.float64).add(update).to(torch.bfloat16).item() != weight
 
@@ -262,4 +270,12 @@ ROUTES = {
     "g10-1": lambda link, dram, billions: side_by_side(
         link=Fraction(4 * whole(billions), whole(link)), dram=memory_seconds(billions, dram)
     ),
+    "l11-card": lambda billions: sum(
+        nbytes
+        for kind, nbytes in training_bytes(whole(billions), "float32", "disk").ram.items()
+        if kind in ("weights", "gradients")
+    ),
+    "l11-streams": lambda billions, free: state(billions, "float32") - Fraction(60, 100) * whole(free),
+    "l11-next-step": lambda every, killed: published_before(killed, every) + 1,
+    "g11-1": lambda seconds, every, killed: run(killed - 1 - published_before(killed, every), lambda n: seconds, 60 * 60),
 }
