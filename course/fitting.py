@@ -120,8 +120,12 @@ class Choice:
             told = _("{name:10} {needed:>8} on a card of {card}: {verdict}")
             lines.append(told.format(name=name, needed=readable(needed), card=readable(self.card), verdict=verdict))
         disk = training_bytes(self.parameters, self.dtype, "disk").disk_bytes
-        told = _("state      {state:>8} in RAM, or {disk} on the disk (predicted, without activations)")
-        return "\n".join([*lines, told.format(state=readable(self.state), disk=readable(disk))])
+        told = _("state      {state:>8} in RAM, or {disk} on the disk")
+        lines.append(told.format(state=readable(self.state), disk=readable(disk)))
+        if self.ram_budget is not None:
+            told = _("           of it {budget} may stay in RAM, the rest streams: more would be over 60 % of what is free")
+            lines.append(told.format(budget=readable(self.ram_budget)))
+        return "\n".join([*lines, _("           (predicted, without activations)")])
 
 
 def beside_state(parameters: int, dtype: str) -> int:

@@ -109,9 +109,15 @@ def _child(choice: Choice, spec: dict[str, Any], may_be_killed: Callable[[], boo
     """Lines of a child; when the block ends, by an error or an interrupt too, the child is gone: killed, if it still runs."""
     command = [sys.executable, "-m", "course.lab_runs", json.dumps(spec | {"choice": asdict(choice)})]
     # The kernel's own path: a notebook's folder need not be one from which this module is found. As in the demonstration of
-    # lesson 1, freed memory goes back at once, and stacks, which a limit counts in full, are small.
+    # lesson 1, freed memory goes back at once, stacks, which a limit counts in full, are small, and torch's threads sleep
+    # while they wait.
     path = {"PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)}
-    tuned = {"MALLOC_MMAP_THRESHOLD_": str(128 << 10), "MALLOC_ARENA_MAX": "1", "OMP_STACKSIZE": "1M"}
+    tuned = {
+        "MALLOC_MMAP_THRESHOLD_": str(128 << 10),
+        "MALLOC_ARENA_MAX": "1",
+        "OMP_STACKSIZE": "1M",
+        "OMP_WAIT_POLICY": "passive",
+    }
     said: list[str] = []
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | path | tuned

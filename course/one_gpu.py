@@ -24,7 +24,7 @@ from offload_lab.training import Batches, GPTConfig, TinyGPT, corpus
 from quizzes.say import N_, _
 
 _CHARACTERS = 200_000  # of the text: more is not read in a lesson
-TIERS = (N_("GPU"), N_("RAM"), N_("disk"))
+TIERS = (N_("card"), N_("RAM"), N_("disk"))
 
 
 class LabError(RuntimeError):
@@ -54,8 +54,8 @@ def fetched(choice: Choice, here: Room) -> Choice:
     return choice
 
 
-def load(choice: Choice, skip: int = 0) -> tuple[nn.Module, Iterator[tuple[torch.Tensor, torch.Tensor]]]:
-    """The model where it is trained, and its batches, of which the first `skip` are left out: (batch, context) int64 each.
+def load(choice: Choice) -> tuple[nn.Module, Iterator[tuple[torch.Tensor, torch.Tensor]]]:
+    """The model where it is trained, and its batches, (inputs, targets) without end, each (batch, context) int64.
 
     The same choice gives the same weights and the same batches every time. Raises LabError where the model cannot be had.
     """
@@ -66,8 +66,6 @@ def load(choice: Choice, skip: int = 0) -> tuple[nn.Module, Iterator[tuple[torch
         shape = GPTConfig(choice.layers, choice.width, heads, choice.context, dtype=getattr(torch, choice.dtype))
         model, text = TinyGPT(shape), corpus()
     batches = Batches(text, choice.batch, choice.context)
-    for _skipped in range(skip):
-        next(batches)
     if choice.device != "cpu":
         model = model.to(choice.device)
     return model, _on(batches, choice.device)
@@ -147,11 +145,12 @@ def tiers(readings: list[Reading]) -> Held:
 
 
 def over_time(readings: list[Reading]) -> dict[str, list[tuple[float, float]]]:
-    """Megabytes over seconds, tier by tier, as `course.curves.Curves` draws them; the card's name is "GPU" in any case."""
+    """Megabytes over seconds, tier by tier, as `course.curves.Curves` draws them."""
+    card, ram, disk = (_(tier) for tier in TIERS)
     return {
-        TIERS[0]: [(reading.seconds, (reading.ram - reading.optimizer_ram) / 1e6) for reading in readings],
-        TIERS[1]: [(reading.seconds, reading.optimizer_ram / 1e6) for reading in readings],
-        TIERS[2]: [(reading.seconds, reading.optimizer_disk / 1e6) for reading in readings],
+        card: [(reading.seconds, (reading.ram - reading.optimizer_ram) / 1e6) for reading in readings],
+        ram: [(reading.seconds, reading.optimizer_ram / 1e6) for reading in readings],
+        disk: [(reading.seconds, reading.optimizer_disk / 1e6) for reading in readings],
     }
 
 
