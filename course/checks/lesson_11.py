@@ -78,6 +78,7 @@ place = Contract(
         _case((3 * GB, "float32", 15 * GB, 80 * GB, 200 * GB), _STAYS),
         _case((3 * GB, "bfloat16", 15 * GB, 80 * GB, 200 * GB), N_("RAM before disk: it is the faster of the two.")),
         _case((7 * GB, "bfloat16", 24 * GB, 500 * GB, 500 * GB), N_("Lesson 1 ended with this one: 28 GB do not fit in 24.")),
+        _case((7 * GB, "float32", 24 * GB, 500 * GB, 500 * GB), N_("In float32 not even the weights fit: 28 GB.")),
         Case((GB, "int4", 15 * GB, 12 * GB, 70 * GB), ValueError, N_("There is no training in int4 here: a ValueError.")),
     ],
     [
