@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -66,8 +67,10 @@ class Tried:
 
     def __str__(self) -> str:
         if self.message:
-            told = _("{name}: out of memory before step {steps} was over.\n    {message}")
-            return told.format(name=self.name, steps=self.steps + 1, message=self.message)
+            told = _("{name}: out of memory before step {steps} was over. In the allocator's words:")
+            first = told.format(name=self.name, steps=self.steps + 1)
+            words = textwrap.fill(self.message, 96, initial_indent="    ", subsequent_indent="    ", break_on_hyphens=False)
+            return f"{first}\n{words}"
         told = _("{name}: {steps} steps, {peak} at the most of {limit}")
         if not self.limited:
             told = _("{name}: {steps} steps, {peak} at the most; this system enforces no limit of {limit}")

@@ -114,7 +114,7 @@ def let_go(model: nn.Module, optimizer: Any = None) -> None:
         optimizer.close()
     for parameter in model.parameters():
         parameter.grad = None
-        parameter.data = torch.empty(0, dtype=parameter.dtype)
+        parameter.data = parameter.data.new_empty(0)
     gc.collect()
     if torch.cuda.is_available():
         _gpu_empty_cache()

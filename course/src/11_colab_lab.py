@@ -72,7 +72,7 @@ else:
 # %% [markdown] id="room-text"
 # ## The card
 #
-# What is here? Three figures, measured now: whatever other notebooks hold is gone from them already.
+# What is here? Three figures, measured now; what other programs hold is taken off.
 
 # %% id="room"
 from course.one_gpu import room
@@ -193,7 +193,10 @@ on_card.compare(tiers(ram_run.readings).card / choice.parameters)
 # %% [markdown] id="disk-text"
 # ## State on the disk
 #
-# And with nothing of it in RAM but a few buffers. Same model, same text, same seed.
+# About eight, and no activations? They are there, in the plot: but they go as the gradients come, and the fullest moment was the
+# end of backward, when all gradients were there. (You change that further down.)
+#
+# And now with nothing of the state in RAM but a few buffers. Same model, same text, same seed.
 
 # %% id="disk-start"
 from offload_lab import OffloadPolicy
@@ -316,7 +319,7 @@ with tempfile.TemporaryDirectory(prefix="lesson-11-", dir=".") as folder:
     del saved, entry
 
 # %% [markdown] id="curve-text"
-# Does the loss go on where it was? The first line was never interrupted.
+# Does the loss go on where it was? If it does, the line of the run that was never stopped lies exactly under the other two.
 
 # %% id="curve"
 def steps_from(first, losses):
