@@ -127,14 +127,13 @@ def _child(choice: Choice, spec: dict[str, Any], may_be_killed: Callable[[], boo
     ) as child:
         reader = threading.Thread(target=lambda: said.extend(child.stderr or ()), daemon=True)
         reader.start()
-        watch = threading.Timer(_WAIT, child.kill)
-        watch.start()
+        watch = _Watch(child.kill)
         try:
-            yield _lines(child)
+            yield _lines(child, watch.heard)
             if not may_be_killed():
                 child.wait()
         finally:
-            watch.cancel()
+            watch.stop()
             child.kill()
             child.wait()
             reader.join()
@@ -143,9 +142,30 @@ def _child(choice: Choice, spec: dict[str, Any], may_be_killed: Callable[[], boo
         raise ChildError(_("a training ended with {code}: {last}").format(code=child.returncode, last=last))
 
 
-def _lines(child: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
+class _Watch:
+    """Calls `end` when nothing was heard for too long."""
+
+    def __init__(self, end: Callable[[], None]) -> None:
+        self._end = end
+        self._start()
+
+    def _start(self) -> None:
+        self._timer = threading.Timer(_WAIT, self._end)
+        self._timer.daemon = True
+        self._timer.start()
+
+    def stop(self) -> None:
+        self._timer.cancel()
+
+    def heard(self) -> None:
+        self.stop()
+        self._start()
+
+
+def _lines(child: subprocess.Popen[str], heard: Callable[[], None]) -> Iterator[dict[str, Any]]:
     assert child.stdout is not None
     for line in child.stdout:
+        heard()
         if line.startswith("{") and line.endswith("}\n"):  # a library may print, and a child that dies half a line
             yield json.loads(line)
 

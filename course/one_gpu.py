@@ -103,8 +103,8 @@ def _hub(choice: Choice) -> tuple[nn.Module, torch.Tensor]:
         said = _("{model} cannot be had: {why}")
         raise LabError(said.format(model=choice.model, why=lines[0] if lines else type(error).__name__)) from error
     text = corpus()[:_CHARACTERS].numpy().tobytes().decode(errors="replace")
-    # Piece by piece: of one long text a tokenizer warns that it is longer than the model's context.
-    numbers = [number for piece in text.split("\n\n") for number in tokenizer(piece + "\n\n")["input_ids"]]
+    # Piece by piece, as a fast tokenizer wants it, and without its warning that a piece is longer than the model's context.
+    numbers = [number for piece in text.split("\n\n") for number in tokenizer(piece + "\n\n", verbose=False)["input_ids"]]
     return Logits(inner.to(getattr(torch, choice.dtype))).train(), torch.tensor(numbers)
 
 

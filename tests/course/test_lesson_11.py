@@ -7,6 +7,7 @@ import sys
 import types
 
 import nbformat
+import psutil
 import pytest
 
 from course import build, lab_runs, repository
@@ -179,7 +180,27 @@ def test_a_training_that_ends_before_its_kill_is_no_killed_one(tmp_path):
 
 def test_what_a_library_prints_is_no_event():
     printed = ["Loading…\n", '{"loss": 1.5}\n', '{"loss": 2\n', "{}\n", '{"half']
-    assert list(lab_runs._lines(types.SimpleNamespace(stdout=iter(printed)))) == [{"loss": 1.5}, {}]
+    heard = []
+    child = types.SimpleNamespace(stdout=iter(printed))
+    assert list(lab_runs._lines(child, lambda: heard.append(1))) == [{"loss": 1.5}, {}] and len(heard) == 5
+
+
+def test_a_child_that_says_nothing_for_too_long_is_ended(monkeypatch, tmp_path):
+    monkeypatch.setattr(lab_runs, "_WAIT", 0.05)  # less than Python takes to load torch
+    with pytest.raises(ChildError, match="ended with -9"):
+        killed_after(TINY, tmp_path / "run", step=3)
+
+
+def test_an_interrupt_leaves_no_child(tmp_path):
+    held = []
+    with (
+        pytest.raises(KeyboardInterrupt),
+        lab_runs._child(TINY, {"do": "train", "steps": 100_000, "folder": str(tmp_path)}) as lines,
+    ):
+        held += [entry for entry in psutil.Process().children() if "course.lab_runs" in entry.cmdline()]
+        next(lines)
+        raise KeyboardInterrupt
+    assert len(held) == 1 and not held[0].is_running()
 
 
 # --- the install cell -----------------------------------------------------------------------------------------------------
