@@ -219,7 +219,7 @@ def _lanes(drawing: Drawing, each: Story, top: float, wide: float) -> float:
 
 
 def _place(drawing: Drawing, each: Story, place: str, top: float, wide: float, seen: set[str]) -> float:
-    last = each.moments[-1].holds.get(place, ("", ""))
+    last = each.moments[-1].holds.get(place, ("", "")) if each.moments else ("", "")
     for number, name in enumerate((_("1st half"), _("2nd half"))):
         if number == 0:
             drawing.text(MARGIN, top + 14, place_label(place), room=_LEFT - MARGIN - 56)

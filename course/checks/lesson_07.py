@@ -1,22 +1,23 @@
-"""Lesson 7: a mended listing, a test that shows a race, and a checker of waits, each tried on what its learner has not seen."""
+"""Lesson 7: a mended listing, and a checker of waits, each tried on what its learner has not seen."""
 
 from __future__ import annotations
 
 import random
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from course.checks.ordering import differs, lists, shared, told, unordered
+from course.checks.ordering import differs, lists, pairs_of, shared, told, unordered
 from course.contract import LEARNERS_ERRORS
+from course.pairs import Pairs
 from course.recorded import Step, recorded
 from course.storyboard import storyboard
 from course.two_runs import two_runs
 from offload_lab.races import RACES, Race, reveal
 from offload_lab.revealer import Bench, Program
 from quizzes.answers import shell
-from quizzes.say import N_, _
+from quizzes.say import _
 
+_LONGEST = 300
 _PARTITIONS = (1, 3, 1, 2, 1, 1)
 """Of each race: as many as show it, for the picture."""
 
@@ -106,130 +107,51 @@ def _cost(program: Program, race: Race) -> None:
         display(two_runs(_("What waiting costs"), runs))
 
 
-# --- a test that shows a race -----------------------------------------------------------------------------------------
-
-
-def _all_fetched_first(bench: Bench) -> None:
-    fetching = [bench.fetch(partition) for partition in bench.partitions]
-    for partition in bench.partitions:
-        bench.read(partition, 0).wait()
-        fetching[partition].wait()
-        bench.update(partition, 0)
-        bench.write(partition, 0).wait()
-
-
-def _first_wait_only(bench: Bench) -> None:
-    fetching = [bench.fetch(partition) for partition in bench.partitions]
-    fetching[0].wait()
-    for partition in bench.partitions:
-        bench.read(partition, 0).wait()
-        bench.update(partition, 0)
-        bench.write(partition, 0).wait()
-
-
-def _last_is_forgotten(bench: Bench) -> None:
-    for partition in bench.partitions:
-        fetching = bench.fetch(partition)
-        bench.read(partition, 0).wait()
-        if partition + 1 in bench.partitions:
-            fetching.wait()
-        bench.update(partition, 0)
-        bench.write(partition, 0).wait()
-
-
-def _waited_after(bench: Bench) -> None:
-    for partition in bench.partitions:
-        fetching = bench.fetch(partition)
-        bench.read(partition, 0).wait()
-        bench.update(partition, 0)
-        fetching.wait()
-        bench.write(partition, 0).wait()
-
-
-def _waited_at_once(bench: Bench) -> None:
-    for partition in bench.partitions:
-        bench.fetch(partition).wait()
-        bench.read(partition, 0).wait()
-        bench.update(partition, 0)
-        bench.write(partition, 0).wait()
-
-
-_TRIED: tuple[tuple[str, Program, bool], ...] = (
-    (N_("the listing, which does not wait for its copies"), RACES[2].broken, True),
-    (N_("the mended listing"), RACES[2].fixed, False),
-    (N_("a program that starts all copies first, and waits for each in its turn"), _all_fetched_first, False),
-    (N_("a program that waits for the first copy only"), _first_wait_only, True),
-    (N_("a program that forgets the wait for the last copy"), _last_is_forgotten, True),
-    (N_("a program that waits for each copy after the update"), _waited_after, True),
-    (N_("a program that waits for each copy at once"), _waited_at_once, False),
-)
-
-
-def check_finds(finds: Callable[[Program], Any]) -> bool:
-    """Judge a learner's test: `finds(program)` says whether `program` goes wrong when its copies are late. Print what is wrong;
-    return whether nothing is. What it raises is said, not raised."""
-    before = threading.active_count()
-    try:
-        answers = [finds(program) for _name, program, _faulty in _TRIED]
-    except LEARNERS_ERRORS as error:
-        print(_("Not yet: it stops with {type}: {error}").format(type=type(error).__name__, error=error))
-        return False
-    if all(answer is None for answer in answers):
-        print(_("Not begun. Make a bench with late copies, run the program on it, and return whether there is a fault."))
-        return False
-    wrong = [
-        (name, faulty, answer)
-        for (name, _program, faulty), answer in zip(_TRIED, answers, strict=True)
-        if bool(answer) is not faulty
-    ]
-    if not wrong:
-        print(_("Right: it finds the race in {count} programs that have it, and accuses no other.").format(count=4))
-        if threading.active_count() > before:
-            print(_("It leaves transfers under way, though: call bench.end(False) at the end, or their threads stay."))
-        return True
-    name, faulty, answer = wrong[0]
-    said = _("Not yet: of {name} it says {answer!r}, and that {verdict}.")
-    print(said.format(name=_(name), answer=answer, verdict=_("goes wrong") if faulty else _("is right")))
-    print(_finds_idea(answers))
-    return False
-
-
-def _finds_idea(answers: Sequence[Any]) -> str:
-    found = [bool(answer) for answer in answers]
-    if not any(found):
-        return _(
-            "It never finds anything. Is anything late on your bench? Without held_back each copy ends at once, and a race "
-            "that nobody runs into is not seen. The fault is read with bench.fault() after bench.end(False)."
-        )
-    if all(found):
-        return _(
-            "It accuses every program. What bench.fault() returns is None where all is right; and a mended program is right on "
-            "a bench of your making, gradients_here=False."
-        )
-    if found == [not faulty for _name, _program, faulty in _TRIED]:
-        return _("It says the opposite each time: bench.fault() is None where nothing is wrong.")
-    return _("Look at every partition, and after bench.end(False): bench.fault() does both.")
-
-
 # --- a checker of waits -----------------------------------------------------------------------------------------------
 
 
 def check_missing_waits(missing_waits: Callable[[Sequence[Step]], Any]) -> bool:
-    """Judge a learner's checker on cases by hand, on the six listings, and on some drawn anew. Print what is wrong; return
-    whether nothing is. What it raises is said, not raised."""
-    every = lists(seed=random.randrange(10**6))
-    try:
-        given = [missing_waits(list(steps)) for steps in every]
-    except LEARNERS_ERRORS as error:
-        print(_("Not yet: it stops with {type}: {error}").format(type=type(error).__name__, error=error))
-        return False
+    """Judge a learner's checker on cases by hand, on the six listings, and on some drawn anew. Print what is wrong, of the
+    shortest list that shows it, with a picture where a notebook shows one; return whether nothing is. What it raises is said,
+    not raised."""
+    every = sorted(lists(seed=random.randrange(10**6)), key=len)
+    given = []
+    for steps in every:
+        try:
+            given.append(_held(missing_waits(list(steps))))
+        except LEARNERS_ERRORS as error:
+            stops = _("Not yet: of these steps it stops with {type}: {error}\n\n{steps}")
+            print(stops.format(type=type(error).__name__, error=error, steps=told(steps)))
+            return False
     if all(pairs is None for pairs in given):
         print(_("Not begun. Return a list of pairs (earlier, later), empty where no wait is missing."))
         return False
     for steps, pairs in zip(every, given, strict=True):
         if wrong := differs(pairs, steps):
-            print(_("Not yet. Of these steps:\n\n{steps}\n\n{wrong}").format(steps=told(steps), wrong=wrong))
+            print(_("Not yet. Of these steps:\n\n{steps}\n").format(steps=told(steps)))
+            print(_("expected: {pairs}").format(pairs=_short(sorted(unordered(steps)))))
+            print(_("yours:    {pairs}").format(pairs=_short(pairs)))
+            print(wrong)
+            _show_pairs(steps, pairs_of(pairs))
             return False
     said = _("Right, for {count} lists of steps: some by hand, the listings and their fixes, and some drawn at random.")
     print(said.format(count=len(every)))
     return True
+
+
+def _held(given: Any) -> Any:
+    """A generator can be gone through once, and raises on its way."""
+    return list(given) if isinstance(given, Iterator) else given
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
+
+
+def _show_pairs(steps: Sequence[Step], pairs: set[tuple[int, int]] | None) -> None:
+    if shell() is None or pairs is None:
+        return
+    from IPython.display import display
+
+    display(Pairs(_("Pairs that nothing orders: expected and yours"), steps, unordered(steps), pairs))

@@ -73,17 +73,25 @@ def told(steps: Sequence[Step]) -> str:
     return "\n".join(lines) or _("(none)")
 
 
+def pairs_of(given: Any) -> set[tuple[int, int]] | None:
+    """A learner's answer as a set of pairs; None where it is no such thing."""
+    try:
+        pairs = [tuple(pair) for pair in given]
+    except LEARNERS_ERRORS:
+        return None
+    numbers = all(len(pair) == 2 and all(type(number) is int for number in pair) for pair in pairs)
+    return {(pair[0], pair[1]) for pair in pairs} if numbers else None
+
+
 def differs(given: Any, steps: Sequence[Step]) -> str:
     """What is wrong with a learner's pairs; empty where nothing is."""
-    expected = unordered(steps)
-    try:
-        pairs = {(int(one), int(other)) for one, other in given}
-    except LEARNERS_ERRORS:
-        return _("yours gives {given!r}. A list of pairs of numbers is wanted: (earlier, later).").format(given=given)
+    expected, pairs = unordered(steps), pairs_of(given)
+    if pairs is None:
+        return _("A list of pairs of numbers is wanted: (earlier, later).")
     if pairs == expected:
         return ""
     if pairs == {(other, one) for one, other in expected}:
-        return _("yours gives the right pairs the other way round. The earlier step comes first: (earlier, later).")
+        return _("These are the right pairs the other way round. The earlier step comes first: (earlier, later).")
     for one, other in sorted(expected - pairs):
         said = _("({one}, {other}) is missing. {idea}")
         return said.format(one=one, other=other, idea=_missed(steps, one, other))
