@@ -47,7 +47,7 @@ class Pairs(Shown):
         styles = {(True, True): LANES["cpu"], (True, False): _MISSING, (False, True): LANES["disk-read"]}
         words = (_("expected, and yours"), _("expected, and missing"), _("yours, and not expected"))
         named = {key: (styles[key], told) for key, told in zip(styles, words, strict=True)}
-        shown = [row for row in self.rows() if 0 <= min(row[0]) and max(row[0]) < len(self.steps)]
+        shown = [row for row in self.rows() if min(row[0]) >= 0 and max(row[0]) < len(self.steps)]
         top, left = drawing.below + 8, drawing.width - MARGIN - _COLUMN * min(max(len(shown), 1), _MOST)
         for number, step in enumerate(self.steps):
             y = top + number * _ROW

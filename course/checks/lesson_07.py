@@ -10,6 +10,7 @@ from course.checks.ordering import differs, lists, pairs_of, shared, told, unord
 from course.contract import LEARNERS_ERRORS
 from course.pairs import Pairs
 from course.recorded import Step, recorded
+from course.six_listings import FEW
 from course.storyboard import storyboard
 from course.two_runs import two_runs
 from offload_lab.races import RACES, Race, reveal
@@ -18,8 +19,6 @@ from quizzes.answers import shell
 from quizzes.say import _
 
 _LONGEST = 300
-_PARTITIONS = (1, 3, 1, 2, 1, 1)
-"""Of each race: as many as show it, for the picture."""
 
 
 def check_mended(program: Program, race: Race) -> bool:
@@ -40,7 +39,7 @@ def check_mended(program: Program, race: Race) -> bool:
         return False
     if found.fault is not None:
         print(_("Not yet. {found}").format(found=found))
-        print(_why(program) or _(race.hint))
+        print(_why(program) or _("Start early, wait late, but before the use."))
         _show(_("Yours"), {_("yours"): program}, found.held_back, race)
         return False
     if lacks := _why(program):
@@ -51,24 +50,12 @@ def check_mended(program: Program, race: Race) -> bool:
     return True
 
 
-def show_race(race: Race, mended: bool = False) -> Any:
-    """The picture of a listing as it is, with what makes it fail held back; with `mended` its fix below it."""
-    programs = {_("as listed"): race.broken} | ({_("mended"): race.fixed} if mended else {})
-    return storyboard(
-        _(race.name).capitalize(),
-        programs,
-        reveal(race.broken, race).held_back,
-        partitions=_PARTITIONS[RACES.index(race)],
-        gradients_here=race.gradients_here,
-    )
-
-
 def _show(title: str, programs: dict[str, Program], late: tuple[str, ...], race: Race) -> None:
     if shell() is None:
         return
     from IPython.display import display
 
-    few = _PARTITIONS[RACES.index(race)]
+    few = FEW[RACES.index(race)]
     try:
         display(storyboard(title, programs, late, partitions=few, gradients_here=race.gradients_here))
     except LEARNERS_ERRORS as error:  # written for five partitions, say
