@@ -11,7 +11,10 @@ ORDER = (0, 2, 1, 3, 4)
 
 _QUESTION = N_("Before which line is a wait missing?")
 _OTHERWISE = N_("Follow `reading` from one turn to the next: whose transfer does it hold, and what happens to that one?")
+_EARLIER = N_("So it is: a wait here, in every turn, orders what comes after. It is needed only where the guess was wrong.")
 _REPLIES = {
+    "buffer = turn": (True, _EARLIER),
+    "if partition != guess": (True, _EARLIER),
     "reading = bench.read(partition": (True, N_("The wrong read still fills this buffer, and now its name is gone as well.")),
     "        reading.wait()": (False, N_("It waits for the right partition. But is that the only read into this buffer?")),
     "bench.update(": (False, N_("The read that was wanted is over by then. Another one may come in after it.")),

@@ -67,7 +67,7 @@ _TOLD = (
             "end in that order, so the later one says nothing of the earlier one."
         ),
         {
-            "reading = bench.read(partition": (True, N_("Here the read before loses its name, and can no longer be waited for.")),
+            "reading = bench.read(partition": (True, N_("The read before loses its name here, and nobody can wait for it.")),
             "reading.wait()": (True, N_("There is a wait, but it is for the read of the next partition.")),
             "bench.update(": (True, N_("Its own read is not what was waited for.")),
             "reading = bench.read(0": (False, N_("A good start. What becomes of its name?")),
