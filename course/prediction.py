@@ -151,7 +151,8 @@ class Prediction:
 
     def _as_text(self) -> str:
         example = EXAMPLES[self._unit].split(",")[0]
-        return f"{self._called}.value = " + ("12" if self._unit == "bytes" else f'"{example}"')
+        few = self._unit == "count" and self._most < float(example)
+        return f"{self._called}.value = " + ("12" if few or self._unit == "bytes" else f'"{example}"')
 
     def _publish(self) -> None:
         """Keep the prediction in the notebook's outputs, as data and as a line."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from quizzes.say import N_, _
 
 FEW = (1, 3, 1, 2, 1, 1)
 """Of each listing: as many partitions as show its race in a picture."""
+_WIDTH = 96
 _QUESTION = N_("Which line goes ahead before something that it needs is over?")
 _OTHERWISE = N_("Ask of this line: what does it touch, and who may still be at that?")
 
@@ -118,7 +120,9 @@ def revealed(number: int, pick: Pick) -> Storyboard:
             _("You picked line {line}, and that is it.") if pick.right else _("You picked line {line}. That one is all right.")
         )
         print(said.format(line=pick.choice))
-    print(f"\n{_(told.title)}. {_(told.why)}\n\n{found}\n\n{_('The fix:')}\n")
+    for paragraph in (f"{_(told.title)}. {_(told.why)}", str(found), _("The fix:")):
+        print("\n" + textwrap.fill(paragraph, _WIDTH))
+    print()
     print("\n".join(difference(source(race.broken), source(race.fixed))))
     programs = {_("as listed"): race.broken, _("mended"): race.fixed}
     here = race.gradients_here

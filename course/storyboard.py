@@ -39,13 +39,15 @@ _DONE = {0: "", 1: N_("1st half of"), 2: N_("2nd half of")}
 
 
 class Moment(NamedTuple):
-    """One thing that happened, and what both halves of each place held after it. `half` is 0 for what works at once."""
+    """One thing that happened, and what both halves of each place held after it. `half` is 0 for what works at once;
+    `transfer` is the number of the transfer that it belongs to."""
 
     kind: str
     partition: int
     buffer: int | None
     half: int
     holds: Mapping[str, tuple[str, str]]
+    transfer: int = -1
 
     def __str__(self) -> str:
         half = _(_DONE[self.half]) + " " if self.half else ""
@@ -88,10 +90,10 @@ def story(program: Program, late: Collection[str], *, partitions: int = 2, gradi
     moments: list[Moment] = []
     touched: set[int] = set()
 
-    def watch(kind: str, partition: int, buffer: int | None, half: int) -> None:
+    def watch(kind: str, partition: int, buffer: int | None, half: int, transfer: int) -> None:
         if buffer is not None:
             touched.add(buffer)
-        moments.append(Moment(kind, partition, buffer, half, _holds(bench, touched)))
+        moments.append(Moment(kind, partition, buffer, half, _holds(bench, touched), transfer))
 
     bench = Bench(late, gradients_here=gradients_here, partitions=partitions, watch=watch)
     try:
@@ -200,13 +202,11 @@ def _lanes(drawing: Drawing, each: Story, top: float, wide: float) -> float:
         if not at:
             continue
         drawing.text(MARGIN, top + 14, _(label), room=_LEFT - MARGIN - 6)
-        begun: dict[tuple[int, int | None], int] = {}
+        begun = {moment.transfer: column for column, moment in at if moment.half == 1}
         for column, moment in at:  # first, so that blocks lie over them
-            what = (moment.partition, moment.buffer)
             if moment.half == 2:
-                x, y = _LEFT + (begun.get(what, column) + 1) * wide, top + _TALL / 2
+                x, y = _LEFT + (begun[moment.transfer] + 1) * wide, top + _TALL / 2
                 drawing.line(f"M{x:.1f} {y:.1f}H{_LEFT + column * wide:.1f}", thick=2, dashes="5 3")
-            begun[what] = column
         for column, moment in at:
             drawing.block(style, _LEFT + column * wide, top, wide - 1, _TALL)
             number = str(moment.partition) if moment.partition >= 0 else "all"

@@ -20,8 +20,9 @@ ELEMENTS = 64
 
 What = tuple[str, int, int | None]
 """Kind, partition, buffer."""
-Watch = Callable[[str, int, int | None, int], None]
-"""Told the kind, the partition (-1: none), the buffer (None: none), and which half is over; 0 where it is all of it."""
+Watch = Callable[[str, int, int | None, int, int], None]
+"""Told the kind, the partition (-1: none), the buffer (None: none), which half is over (0: all of it), and the number of the
+transfer, counted from 0 in the order in which they were started (-1: none)."""
 
 
 class Pending:
@@ -113,9 +114,9 @@ class Bench:
 
     # --- for `reveal` ---------------------------------------------------------------------------------------------
 
-    def _seen(self, kind: str, partition: int, buffer: int | None, half: int) -> None:
+    def _seen(self, kind: str, partition: int, buffer: int | None, half: int, transfer: int = -1) -> None:
         if self._watch is not None:
-            self._watch(kind, partition, buffer, half)
+            self._watch(kind, partition, buffer, half, transfer)
 
     def _transfer(self, what: What, source: np.ndarray, target: np.ndarray, poison: bool) -> Pending:
         def first() -> None:
@@ -134,9 +135,11 @@ class Bench:
         return self._started[-1]
 
     def _half(self, what: What, number: int, half: Callable[[], None]) -> Callable[[], None]:
+        transfer = len(self._started)
+
         def run() -> None:
             half()
-            self._seen(*what, number)
+            self._seen(*what, number, transfer)
 
         return run
 

@@ -1,10 +1,10 @@
 # %% [markdown] id="title"
 # # 7 · Find the race
 #
-# This program passes its tests. It passes them a thousand times. It is wrong nevertheless, and one day, on a busy machine, it
+# This program passes its tests. It can pass them a thousand times. It is wrong nevertheless, and one day, on a busy machine, it
 # leaves a state on the disk that is half of one partition and half of another. Nothing crashes. The loss looks a little odd.
 #
-# In this lesson you find six such faults, each of a kind that real training code has had. Before each is revealed, you say
+# In this lesson you find six such faults, all of the kind that gets into real training code. Before each is revealed, you say
 # which line it is. Then you write the checker that finds all of them without running anything. It takes about forty minutes;
 # running all cells takes about twenty seconds.
 
@@ -147,10 +147,9 @@ runs = {"all waits": all_waits.events, "few": few_waits.events}
 two_runs("What waiting everywhere costs (simulated)", runs)
 
 # %% [markdown] id="careful-read"
-# 350 ms against 250. Only the write hides behind the next partition here, and that is a third of the time already. A wait too
-# many is no fault that a test finds, either, and it is reported all the same: in DeepSpeed, the mend of a race (2024) made
-# backward wait for a whole stream, where one buffer would have been enough (issue 8364, *average_tensor serializes backward
-# compute behind the preceding reduction*, 2026).
+# 350 ms against 250, and here nothing hides but the write behind the next partition. A wait too many is no fault that a test
+# finds, either. It gets reported all the same: in DeepSpeed, backward waited for a whole stream where a wait for one buffer
+# would have done (issue 8364, *average_tensor serializes backward compute behind the preceding reduction*, 2026).
 #
 # ## The revealer
 #
@@ -170,7 +169,7 @@ print("waited for: ", bench.buffers[0][[0, 31, 32, 63]])
 bench.end(backwards=False)
 
 # %% [markdown] id="pause-text"
-# Some people mend a race with a pause. Let it be a generous one, a hundred times what a read takes here:
+# Some people mend a race with a pause. Here is one that is generous, for such small files:
 
 # %% id="pause"
 import time
@@ -190,8 +189,8 @@ print(f"{wrong(pauses, runs=100)} of 100 runs wrong, measured\n")
 print(reveal(pauses))
 
 # %% [markdown] id="pause-read"
-# The pause mended nothing. It hid the fault, and it costs three milliseconds each time. On a busy disk, or a cheaper one, the
-# read takes longer than that. `wait()` takes as long as the read: no less, and no more.
+# The pause mended nothing. It only hides the fault, and costs three milliseconds each time. On a busy disk, or a cheaper one,
+# a read takes longer than that. `wait()` takes as long as the read: no less, and no more.
 #
 # *Which* transfers should be late? Look at this one. It began to read partition 1, thought better of it, and left that read
 # alone. Its last write is still under way when it returns; whoever ends the step waits for that one.
@@ -212,7 +211,8 @@ for late in ((), ("read",), ("write",), ("read", "write")):
     bench = Bench(held_back=late)
     thinks_better(bench)
     bench.end(backwards=False)
-    print(f"late: {' and '.join(late) or 'nothing':15} {bench.fault() or 'all right'}")
+    verdict = (bench.fault() or "all right").split(";")[0]
+    print(f"late: {' and '.join(late) or 'nothing':15} {verdict}")
 
 # %% id="choices-figure"
 from course.storyboard import storyboard
@@ -236,7 +236,7 @@ storyboard("Wrong only when two are late", programs, ("read", "write"), partitio
 # Now you. Read each listing and pick the line that **goes ahead too early**, before something that it needs is over. Take a line
 # by its number. You are answered at once, and your pick is kept. Only then run the next cell.
 #
-# A question that always helps: *who else touches this place, and what makes me sure that he is done?*
+# A question that always helps: *who else touches this place, and what makes me sure that they are done?*
 #
 # ### Listing 1
 #
@@ -286,8 +286,8 @@ revealed(3, third)
 
 # %% [markdown] id="ask-4-text"
 # In torch this is `gradient.to("cpu", non_blocking=True)`: it returns at once, and the tensor can be read at once, with whatever
-# is in it. Moens (*A guide on good usage of non_blocking and pin_memory() in PyTorch*, 2024) shows sums that come out wrong.
-# Start early, wait late, but **before the use**.
+# is in it. Moens (*A guide on good usage of non_blocking and pin_memory() in PyTorch*, 2024) warns of it. Start early, wait
+# late, but **before the use**.
 #
 # ### Listing 4
 #
@@ -334,11 +334,11 @@ revealed(6, sixth)
 print(score([first, second, third, fourth, fifth, sixth]))
 
 # %% [markdown] id="score-read"
-# In this last one nothing is *overwritten too early by a read*; a **reader** was disturbed. Half of the partition did not move,
-# which looks like a small learning rate.
+# After listing 6, half of a partition has not moved. That looks like a small learning rate. And there, as in listing 2, the
+# step that is disturbed only *reads* the place: a reader has to be waited for just as well.
 #
-# The six have one thing in common. Each has a moment at which one step writes a place while another has not finished with it.
-# It shows in no type and no test, but it is in the list of who waits for whom.
+# The six have one thing in common. At some moment one step writes a place, and another is still at it. You see it in no type
+# and in no traceback, but it is in the list of who waits for whom.
 #
 # ## Explain (quiz)
 #

@@ -104,11 +104,12 @@ def test_a_watched_program_does_what_the_revealer_saw(race):
 
 
 def test_watching_is_never_two_at_a_time_and_sees_both_halves():
-    seen, inside = [], threading.Lock()
+    seen, transfers, inside = [], {}, threading.Lock()
 
-    def watch(kind, partition, buffer, half):
+    def watch(kind, partition, buffer, half, transfer):
         assert inside.acquire(blocking=False), "somebody else is watching"
         seen.append((kind, half))
+        transfers.setdefault(transfer, []).append((kind, partition, half))
         inside.release()
 
     bench = Bench(KINDS, watch=watch)
@@ -117,6 +118,19 @@ def test_watching_is_never_two_at_a_time_and_sees_both_halves():
     for kind, halves in (("read", (1, 2)), ("write", (1, 2)), ("update", (0,))):
         assert all(seen.count((kind, half)) == 5 for half in halves)
     assert len(seen) == 25
+    assert len(transfers.pop(-1)) == 5 and list(transfers) == list(range(10))
+    assert all(one == (*other[:2], 1) and other[2] == 2 for one, other in transfers.values())
+
+
+def test_two_reads_of_one_partition_into_one_buffer_are_told_apart():
+    def again(bench):
+        bench.read(0, 0)
+        bench.read(0, 0).wait()
+
+    watched = story(again, ("read",), partitions=1)
+    assert [(moment.transfer, moment.half) for moment in watched.moments] == [(0, 1), (1, 1), (1, 2), (0, 2)]
+    lines = re.findall(r'd="M([\d.]+) [\d.]+H([\d.]+)"', Storyboard("t", {"again": watched}, ("read",)).svg())
+    assert sorted(float(end) - float(start) for start, end in lines) == [0, 2 * 76], "two columns under way, and none"
 
 
 def test_a_program_that_raises_is_told_and_leaves_no_thread():
