@@ -14,6 +14,7 @@ from typing import Self
 import numpy as np
 
 from offload_lab.revealer import Program
+from quizzes.say import _
 
 ELEMENTS = 16_384
 
@@ -38,7 +39,11 @@ class RealBench:
     ) -> None:
         self.partitions = range(partitions)
         self._slow, self._seconds = slow, seconds
-        self._folder = tempfile.TemporaryDirectory(dir=folder)
+        try:
+            self._folder = tempfile.TemporaryDirectory(dir=folder)
+        except OSError as error:
+            said = _("The bench writes small files below {folder}, and may not or cannot: {error}. Start it in another folder.")
+            raise OSError(said.format(folder=Path(folder).absolute(), error=error)) from None
         self.buffers = [np.zeros(ELEMENTS) for _ in range(2)]
         self.gradients = [np.full(ELEMENTS, p + 1.0) for p in self.partitions]
         self._start = [np.arange(ELEMENTS, dtype=np.float64) + 100_000 * p for p in self.partitions]
@@ -64,7 +69,8 @@ class RealBench:
             time.sleep(self._seconds)
         moved = os.preadv(file, [data], 0) if kind == "read" else os.pwritev(file, [data], 0)
         if moved != data.nbytes:
-            raise OSError(f"a {kind} moved {moved} of {data.nbytes} bytes; is the disk full?")
+            said = _("a {kind} moved {moved} of {size} bytes; is the disk full?")
+            raise OSError(said.format(kind=kind, moved=moved, size=data.nbytes))
 
     def run(self, program: Program) -> bool:
         """One step of `program` from the start; whether every partition's file holds what it should."""

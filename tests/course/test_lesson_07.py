@@ -30,7 +30,7 @@ def meets(one, other):
     return bool(one.writes & other.writes or one.writes & other.reads or one.reads & other.writes)
 
 
-def right(steps):
+def right(steps, meets=meets):
     """All that is before a step, gathered from the front."""
     before = []
     for step in steps:
@@ -93,7 +93,7 @@ def changed(steps):
         (readers_too, "Both only read the place"),
         (wrong_order, "the other way round"),
         (lambda steps: direct(steps, lambda *_: True), "Both only read the place"),
-        (lambda steps: direct(steps, lambda one, other: one.writes and other.writes), "share no place"),
+        (lambda steps: right(steps, lambda one, other: one.writes and other.writes), "share no place"),
         (lambda steps: [], "is missing. "),
         (lambda steps: right(steps)[:1], "is missing. "),
         (lambda steps: [(i, j) for i, j in right(steps) if j == i + 1], "is missing. "),

@@ -128,3 +128,4 @@ def test_the_picture_says_what_is_missing_and_what_is_too_much():
     assert figure.rows() == [((0, 1), True, True), ((0, 2), False, True), ((1, 2), True, False)]
     drawn = figure.svg()
     assert "expected, and missing" in drawn and drawn.count('height="16.0"') == 6
+    assert "and missing" not in Pairs("t", LOOSE, unordered(LOOSE), unordered(LOOSE)).svg()

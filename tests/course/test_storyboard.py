@@ -187,6 +187,19 @@ def test_real_files_show_what_is_wrong():
         assert bench.run(RACES[0].fixed), "the next run starts anew"
 
 
+def test_what_a_program_leaves_under_way_is_waited_for():
+    def leaves_it(bench):
+        for partition in bench.partitions:
+            bench.read(partition, 0).wait()
+            bench.update(partition, 0)
+            writing = bench.write(partition, 0)
+            if partition + 1 in bench.partitions:
+                writing.wait()
+
+    with RealBench(partitions=2, slow=("write",), seconds=0.05) as bench:
+        assert bench.run(leaves_it)
+
+
 def test_a_program_that_raises_leaves_neither_file_nor_thread(tmp_path):
     def stops(bench):
         bench.read(0, 0)
