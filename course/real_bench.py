@@ -67,7 +67,7 @@ class RealBench:
     def _move(self, kind: str, file: int, data: np.ndarray) -> None:
         if kind in self._slow:
             time.sleep(self._seconds)
-        moved = os.preadv(file, [data], 0) if kind == "read" else os.pwritev(file, [data], 0)
+        moved = os.preadv(file, [data.data], 0) if kind == "read" else os.pwrite(file, data.data, 0)
         if moved != data.nbytes:
             said = _("a {kind} moved {moved} of {size} bytes; is the disk full?")
             raise OSError(said.format(kind=kind, moved=moved, size=data.nbytes))
@@ -75,7 +75,7 @@ class RealBench:
     def run(self, program: Program) -> bool:
         """One step of `program` from the start; whether every partition's file holds what it should."""
         for file, state in zip(self._files, self._start, strict=True):
-            os.pwritev(file, [state], 0)
+            os.pwrite(file, state.data, 0)
         try:
             program(self)  # type: ignore[arg-type]
         finally:
@@ -84,7 +84,7 @@ class RealBench:
                 future.result()
         found = np.empty(ELEMENTS)
         for file, state, gradient in zip(self._files, self._start, self.gradients, strict=True):
-            os.preadv(file, [found], 0)
+            os.preadv(file, [found.data], 0)
             if not np.array_equal(found, state + gradient):
                 return False
         return True

@@ -130,8 +130,8 @@ class Bench:
         return self._start(what, first, second)
 
     def _start(self, what: What, first: Callable[[], None], second: Callable[[], None]) -> Pending:
-        halves = [self._half(what, number, half) for number, half in enumerate((first, second), start=1)]
-        self._started.append(Pending(*halves, what[0] in self.held_back))
+        one, other = self._half(what, 1, first), self._half(what, 2, second)
+        self._started.append(Pending(one, other, what[0] in self.held_back))
         return self._started[-1]
 
     def _half(self, what: What, number: int, half: Callable[[], None]) -> Callable[[], None]:

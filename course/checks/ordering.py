@@ -47,7 +47,7 @@ def _drawn(seed: int) -> list[Step]:
     return steps
 
 
-_BY_HAND = (
+_BY_HAND: tuple[list[Step], ...] = (
     [step("read", "disk-0", "buffer-0"), step("update", "buffer-0", "buffer-0")],
     [step("write", "buffer-0", "disk-0"), step("read", "disk-1", "buffer-0")],
     [step("fetch", "", "gradient-0"), step("zero", "", "gradient-0")],

@@ -252,8 +252,8 @@ first.show()
 revealed(1, first)
 
 # %% [markdown] id="ask-2-text"
-# This is the commonest of all: a call returns, and one takes that for the end. Look at what arrives on the disk: half of it was
-# never updated from its own state.
+# This is the commonest of all: a call returns, and one takes that for the end. Look at what arrives on the disk. Half of it is
+# poison here; on a real one it is whatever was in the buffer before, and part of it was never updated from its own state.
 #
 # ### Listing 2
 #
