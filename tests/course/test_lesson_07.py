@@ -202,7 +202,7 @@ def test_a_wait_for_the_other_buffer_is_right_where_it_carries_on():
 def test_a_listing_that_is_not_mended_is_told_why(wrong, said, capsys):
     before = threading.active_count()
     assert not check_mended(wrong, SECOND)
-    assert said in capsys.readouterr().out and threading.active_count() == before
+    assert said in capsys.readouterr().out and threading.active_count() <= before
 
 
 @pytest.mark.parametrize("race", RACES, ids=lambda race: race.name)

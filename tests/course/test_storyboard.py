@@ -141,7 +141,7 @@ def test_a_program_that_raises_is_told_and_leaves_no_thread():
     before = threading.active_count()
     with pytest.raises(RuntimeError, match="of the learner"):
         story(stops, KINDS)
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
 
 
 @by_race
@@ -172,7 +172,7 @@ def test_a_fix_is_right_on_real_files_whatever_is_slow(race, slow, tmp_path):
     before = threading.active_count()
     with RealBench(slow=slow, seconds=0.0005, folder=folder) as bench:
         assert all(bench.run(race.fixed) for _ in range(20))
-    assert list(folder.iterdir()) == [] and threading.active_count() == before
+    assert list(folder.iterdir()) == [] and threading.active_count() <= before
 
 
 def test_real_files_show_what_is_wrong():
@@ -208,11 +208,11 @@ def test_a_program_that_raises_leaves_neither_file_nor_thread(tmp_path):
     before = threading.active_count()
     with pytest.raises(RuntimeError, match="of the learner"), RealBench(folder=tmp_path) as bench:
         bench.run(stops)
-    assert list(tmp_path.iterdir()) == [] and threading.active_count() == before
+    assert list(tmp_path.iterdir()) == [] and threading.active_count() <= before
 
 
 def test_a_folder_that_is_not_there_is_said(tmp_path):
     before = threading.active_count()
     with pytest.raises(OSError, match="missing"):
         RealBench(folder=tmp_path / "missing")
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
