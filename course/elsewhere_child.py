@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-WIDTH, LAYERS, BATCH = 1024, 16, 4
+WIDTH, LAYERS, BATCH = 1024, 8, 4
 LR = 1e-4
 PARAMETERS = LAYERS * WIDTH * WIDTH
 """Each layer is one matrix of 4 MiB in float32: DeepSpeed leaves what is below 2 MiB in RAM, whatever is asked for."""

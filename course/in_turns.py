@@ -36,10 +36,12 @@ def in_turns(
     trainings: Mapping[str, Callable[[int], float]],
     rounds: int = 5,
     steps: int = 3,
+    most: float = 20.0,
     clock: Callable[[], float] = time.perf_counter,
 ) -> list[Turns]:
     """Each training does `steps` steps, then the next one, for `rounds` rounds that count and one before that does not: there
-    state is made, and code compiled. Every round begins with another one, so that none always follows the same.
+    state is made, and code compiled. Every round begins with another one, so that none always follows the same. When `most`
+    seconds are over no round is begun, but one always counts.
 
     A training is a function of a number of steps that returns the loss. Raises ValueError for no training, rounds or steps.
     """
@@ -48,7 +50,10 @@ def in_turns(
     names = list(trainings)
     seconds: dict[str, list[float]] = {name: [] for name in names}
     losses: dict[str, list[float]] = {name: [] for name in names}
+    start = clock()
     for turn in range(rounds + 1):
+        if turn > 1 and clock() - start >= most:
+            break
         first = turn % len(names)
         for name in names[first:] + names[:first]:
             begun = clock()
