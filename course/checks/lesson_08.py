@@ -145,9 +145,7 @@ parameters = Contract(
             N_("You leave the norms out: two vectors of hidden_size a layer, and one after the last layer."),
             lambda config: _counted(config, norms=0, last=False),
         ),
-        Idea(
-            N_("One norm is missing: after the last layer there is one more."), lambda config: _counted(config, last=False)
-        ),
+        Idea(N_("One norm is missing: after the last layer there is one more."), lambda config: _counted(config, last=False)),
     ],
     near=1e-12,
 )
@@ -245,8 +243,6 @@ cheapest = Contract(
             N_("You pay an hour's price for each second. 3,600 seconds are an hour."),
             lambda offers, steps: 3600 * _least(_fitting(offers), steps),
         ),
-        Idea(
-            N_("You divide by 60. An hour has 3,600 seconds."), lambda offers, steps: 60 * _least(_fitting(offers), steps)
-        ),
+        Idea(N_("You divide by 60. An hour has 3,600 seconds."), lambda offers, steps: 60 * _least(_fitting(offers), steps)),
     ],
 )
