@@ -8,6 +8,8 @@ NEW_ENOUGH := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3 python; do \
   "$$p" -c '$(NEW_ENOUGH)' 2>/dev/null && echo "$$p" && break; done)
 BIN := $(if $(filter Windows_NT,$(OS)),.venv/Scripts,.venv/bin)
+# Processes that tests are dealt to; with 0 they run in pytest's own, where a debugger works.
+JOBS ?= 2
 LESSON ?= en/01_where_did_the_memory_go.ipynb
 # Holds the folder that it was made in: what is installed points there, and a folder can be moved.
 READY := .venv/.ready
@@ -17,7 +19,7 @@ ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
 help:
 	@echo "make lab     open the course in JupyterLab, at lesson 1 (LAB_ARGS=--no-browser on a server)"
-	@echo "make test    run every test (TEST_ARGS=tests/course for some of them)"
+	@echo "make test    run every test (TEST_ARGS=tests/course for some of them, JOBS=4 on more cores)"
 	@echo "make course  rebuild the notebooks from course/src"
 	@echo "make words   bring the message catalogues up to date, for translators (docs/translating.md)"
 	@echo "make clean   delete the environment and what tests left behind"
@@ -47,7 +49,7 @@ lab: $(READY)
 
 test: $(READY)
 	@echo "==> Running all tests"
-	@$(BIN)/python -m pytest $(TEST_ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) $(TEST_ARGS)
 
 course: $(READY)
 	@echo "==> Building the notebooks from course/src"

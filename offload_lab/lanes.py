@@ -15,7 +15,8 @@ UNTIMED = ("backward", "forward")
 class Device:
     """What one lane, or two, move bytes through. `rates`: lane -> bytes a second while it is alone.
 
-    Two lanes that are busy at once get `together / 2` each, but no more than they have alone. That is a half-duplex device.
+    Two lanes that are busy at once get `together / 2` each, but no more than they have alone. That is a half-duplex device, or
+    the one memory of a CPU and an accelerator.
     """
 
     name: str
@@ -57,7 +58,8 @@ def devices(hardware: Hardware, moving: Collection[str]) -> list[Device]:
     """The devices through which the lanes `moving` move bytes.
 
     A half-duplex disk moves `disk_mixed` bytes a second while both directions are busy; where that is not known, what time
-    shared equally by bytes gives, 2 / (1 / read + 1 / write). Raises ValueError for a lane that moves nothing, or whose
+    shared equally by bytes gives, 2 / (1 / read + 1 / write). On a machine with one memory (`unified`), the lanes "cpu" and
+    "accelerator" share its bandwidth. Raises ValueError for a lane that moves nothing, or whose
     figure `hardware` does not have.
     """
     found: list[Device] = []
@@ -68,6 +70,13 @@ def devices(hardware: Hardware, moving: Collection[str]) -> list[Device]:
         ("accelerator", (("accelerator", "gpu_bandwidth"),), "full", None),
     )
     left = set(moving)
+    if hardware.unified and left >= {"cpu", "accelerator"}:
+        # One memory for both: its bandwidth is the larger of the two figures, for either side alone may draw less than all.
+        sides = {
+            lane: _figure(hardware, name, lane) for lane, name in (("cpu", "dram_bandwidth"), ("accelerator", "gpu_bandwidth"))
+        }
+        found.append(Device("memory", sides, max(sides.values())))
+        left.difference_update(sides)
     for name, lanes, duplex, mixed in pairs:
         here = {lane: _figure(hardware, figure, lane) for lane, figure in lanes if lane in left}
         left.difference_update(here)

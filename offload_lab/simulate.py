@@ -5,7 +5,8 @@ order of the list. What the model adds:
 
 - a lane has at most `widths[lane]` tasks begun at once, and moves their bytes one after the other, in order. That is what
   the pipeline's threads do: the pieces of a task are all handed out before those of the next one;
-- the two lanes of a half-duplex device share its bandwidth equally while both move something (`lanes.py`).
+- the two lanes of a half-duplex device share its bandwidth equally while both move something, and so do CPU and accelerator
+  where they have one memory (`lanes.py`).
 
 Every figure that comes out is *predicted*.
 """

@@ -38,6 +38,12 @@ def known() -> tuple[str, ...]:
     return tuple(sorted({*LANGUAGES, PSEUDO, *found}))
 
 
+def having(domain: str) -> list[str]:
+    """The languages that have a catalogue of `domain`, English aside."""
+    found = (path.parts[-3] for path in _folder(domain).glob(f"*/LC_MESSAGES/{domain}.mo"))
+    return sorted(name for name in found if _TAG.fullmatch(name) and name not in {"en", PSEUDO})
+
+
 def negotiate(*names: str | None) -> str:
     """The first language of `names` that is known: "fr_CA.UTF-8" is "fr", "C", "POSIX" and what nobody knows is "en".
 
@@ -111,7 +117,11 @@ class Catalogue:
 
 def catalogue(domain: str, language: str) -> Catalogue:
     """What `domain` says in `language`; an empty one where there is nothing that can be read."""
-    return _catalogue(KEYS if domain == "keys" else locales(), domain, language)
+    return _catalogue(_folder(domain), domain, language)
+
+
+def _folder(domain: str) -> Path:
+    return KEYS if domain == "keys" else locales()
 
 
 def translated(domain: str, language: str) -> set[str]:

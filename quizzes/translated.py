@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from quizzes import languages
 from quizzes.languages import say_once
 from quizzes.question import Bank, Question
 from quizzes.say import spoken, words
@@ -33,8 +34,6 @@ def messages(question: Question) -> list[str]:
 
 def translated(bank: Bank, domain: str | None = None) -> Bank:
     """The bank in the language that is spoken here; what has no translation stays English. `domain`: else the lesson's."""
-    if spoken() == "en":
-        return bank
     domain = domain or f"lesson_{bank.lesson}"
     questions = tuple(asked_in(question, domain) for question in bank.questions)
     return bank.model_copy(update={"title": words(domain, bank.title), "questions": questions})
@@ -42,18 +41,32 @@ def translated(bank: Bank, domain: str | None = None) -> Bank:
 
 def asked_in(question: Question, domain: str) -> Question:
     """One question in the language that is spoken here, before its numbers are drawn. Where a translation would make it
-    another question (two right sides become one), that is said and it stays English."""
+    another question (two right sides become one), that is said and it stays English. Words are accepted in every language that
+    has them, so that an answer is worth the same whoever judges it, and in whatever language that one reads."""
     if spoken() == "en":
-        return question
+        return _in_every_language(question, domain)
     data = _through(question, lambda text: words(domain, text))
     try:
-        return Question.model_validate(data)
+        return _in_every_language(Question.model_validate(data), domain, question.accepted)
     except ValidationError as error:
         said = error.errors()[0]["msg"].removeprefix("Value error, ")
         say_once(
             f"{domain}, {spoken()}: question {question.id} cannot be asked as translated ({said}); it is asked in English."
         )
+        return _in_every_language(question, domain)
+
+
+def _in_every_language(question: Question, domain: str, english: tuple[str, ...] = ()) -> Question:
+    """The question with what each catalogue has for its accepted words (`english`, or its own) beside them."""
+    catalogues = [languages.catalogue(domain, name) for name in languages.having(domain)]
+    said = [catalogue.one(word) for catalogue in catalogues for word in english or question.accepted]
+    more = [word for word in dict.fromkeys(said) if word not in question.accepted]
+    if not more:
         return question
+    accepted = (*question.accepted, *more)
+    right = {plain(word) for word in accepted}
+    wrong = tuple(word for word in question.wrong if plain(word.text) not in right)
+    return question.model_copy(update={"accepted": accepted, "wrong": wrong})
 
 
 def _through(question: Question, say: Callable[[str], str]) -> dict[str, Any]:
@@ -62,7 +75,7 @@ def _through(question: Question, say: Callable[[str], str]) -> dict[str, Any]:
     for name in sorted(_READ & data.keys()):
         data[name] = say(data[name])
     data["hints"] = [say(hint) for hint in data["hints"]]
-    # Words are accepted in both languages: who reads French may type the English term, and the other way round.
+    # Who reads French may type the English term, and the other way round.
     data["accepted"] = list(dict.fromkeys([*data["accepted"], *(say(word) for word in data["accepted"])]))
     for name in _LISTS:
         data[name] = [{key: say(held) if key in _READ and held else held for key, held in part.items()} for part in data[name]]

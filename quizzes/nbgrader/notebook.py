@@ -36,12 +36,10 @@ def assignment_name(bank: Bank) -> str:
 
 def build(bank: Bank) -> NotebookNode:
     """The notebook that instructor and learner both have: prompts and choices, nothing of the key."""
+    title = _("Quiz: {title}").format(title=tagless(bank.title))
+    told = _("Write your answers between the quotes and save. They are read as text; nothing here is run when it is graded.")
     cells = [
-        new_markdown_cell(
-            f"# Quiz: {tagless(bank.title)}\n\nWrite your answers between the quotes and save. They are read as text; "
-            "nothing here is run when it is graded.",
-            id="intro",
-        ),
+        new_markdown_cell(f"# {title}\n\n{told}", id="intro"),
         new_code_cell("answers = {}", id="start"),
     ]
     for question in bank.questions:
@@ -58,7 +56,11 @@ def build(bank: Bank) -> NotebookNode:
         lines += [*([""] if lines[-1] else []), how_to(question)]
         cells.append(new_markdown_cell("\n".join(lines), id=f"{question.name}-text"))
         cells.append(new_code_cell(answer_line(question.name, ""), id=f"{question.name}-answer"))
-        cells.append(new_code_cell(f"# {question.name} is graded from the answer above.", id=f"{question.name}-grade"))
+        cells.append(
+            new_code_cell(
+                "# " + _("{name} is graded from the answer above.").format(name=question.name), id=f"{question.name}-grade"
+            )
+        )
         cells[-1].metadata.nbgrader = _metadata(question)
     notebook = new_notebook(cells=cells)
     notebook.metadata.kernelspec = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}

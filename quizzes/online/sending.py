@@ -106,6 +106,11 @@ class Sender:
             if entry is None:
                 return
             try:
+                client = self._desk.client()  # anew: the token may have been changed since the questions were fetched
+            except Away:
+                self._desk.unreached(entry)
+                raise
+            try:
                 reply = client.send(entry["lesson"], entry["content"])
             except (Unreached, Unknown):
                 self._desk.unreached(entry)

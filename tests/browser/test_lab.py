@@ -144,7 +144,12 @@ def run_all(page):
 
 
 def saved(folder):
-    return json.loads((folder / "lesson.ipynb").read_text(encoding="utf-8"))
+    for _ in range(60):
+        text = (folder / "lesson.ipynb").read_text(encoding="utf-8")
+        if text.rstrip().endswith("}"):
+            break
+        time.sleep(0.5)  # Jupyter writes the file in place, and is at it now
+    return json.loads(text)
 
 
 def save(page, folder):

@@ -71,7 +71,7 @@ def test_the_first_python_that_is_new_enough_makes_the_environment(clone):
     assert done.stdout.index("==> Making") < done.stdout.index("==> Installing") < done.stdout.index("==> Running")
     install = next(call for call in clone.calls if "pip" in call)
     assert install[1] == ".venv/bin/python" and install[-4:] == ["-c", "constraints.txt", "-e", ".[all]"]
-    assert clone.calls[-1] == [str(clone.folder), ".venv/bin/python", "-m", "pytest"]
+    assert clone.calls[-1] == [str(clone.folder), ".venv/bin/python", "-m", "pytest", "-n", "2"]
 
 
 @pytest.mark.parametrize("say", [[], ["PYTHON=python3.11"]], ids=["searched", "named"])

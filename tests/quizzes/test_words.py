@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from quizzes import languages, say
 from quizzes import quiz as quizzes_quiz
 from quizzes.fields import complaint, fields, plural_complaint
+from quizzes.grading import judge
 from quizzes.languages import forget, from_environment, negotiate
-from quizzes.question import BANK, every
+from quizzes.question import BANK, KEYS, every
 from quizzes.quiz import Quiz
 from quizzes.say import _, _n, language, words
 
@@ -205,6 +206,32 @@ def test_a_word_is_accepted_in_both_languages_and_two_rights_stay_two(put, capsy
     assert asked.id in capsys.readouterr().err
 
 
+def test_a_word_is_worth_the_same_online_and_in_a_class(put, monkeypatch):
+    """A Korean word that the service takes counts in `offload-quiz grade` too, whatever language the grader speaks."""
+    from quizzes.nbgrader.edition import handed_out
+    from quizzes.nbgrader.notebook import build
+
+    found = [(bank.lesson, q) for bank in every(KEYS).values() for q in bank.questions if q.kind == "text" and not q.variants]
+    if not found:
+        pytest.skip("the keys are not installed")
+    lesson, asked = found[0]
+    assert not judge(handed_out(lesson)[asked.name], "모멘트").correct
+    told = {asked.accepted[0]: "모멘트", asked.prompt: "무엇입니까?"}
+    monkeypatch.setattr(languages, "KEYS", put("ko", mo(told, KOREAN), "keys").parents[2])
+    put("ko", mo({"Quiz: {title}": "퀴즈: {title}"}, KOREAN))
+    marks = []
+    for name in ("en", "fr", "ko"):
+        with language(name):
+            here = handed_out(lesson)[asked.name]
+            assert judge(here, "모멘트").correct and judge(here, asked.accepted[0]).correct
+            assert not judge(here, "모멘트가 아니다").correct
+            shown = build(handed_out(lesson)).cells
+        assert shown[0].source.startswith("# 퀴즈: ") == (name == "ko")
+        assert any("무엇입니까?" in cell.source for cell in shown) == (name == "ko")
+        marks.append([cell.metadata.get("nbgrader") for cell in shown])
+    assert marks[0] == marks[1] == marks[2]
+
+
 def test_two_languages_at_once_do_not_mix(put):
     put("fr", {"Question": "La question"})
     with language("fr"):
@@ -260,7 +287,6 @@ def test_the_service_asks_in_the_learners_language(put, monkeypatch):
     """Graded questions have their own catalogue, beside the keys and not where learners' catalogues lie."""
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    from quizzes.question import KEYS
     from quizzes.service.judging import Judge
 
     banks = every(KEYS)

@@ -186,6 +186,22 @@ def test_lanes_of_an_accelerator():
     assert simulate(tasks, machine(dram=3, link_duplex="half", **links)).makespan == pytest.approx(13)
 
 
+@given(
+    st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=5), st.floats(0.1, 9), st.floats(0.1, 9), st.booleans()
+)
+def test_cpu_and_accelerator_draw_from_one_memory(pieces, cpu, accelerator, waits):
+    tasks = TaskList()
+    for number, (computed, updated) in enumerate(pieces):
+        compute = tasks.put("compute", "accelerator", number, computed)
+        tasks.put("update", "cpu", number, updated, compute if waits else None)
+    apart = machine(dram=cpu, gpu_bandwidth=figure(accelerator))
+    one, two = simulate(tasks, replace(apart, unified=True)), simulate(tasks, apart)
+    assert two.makespan <= one.makespan * SLACK <= 2 * two.makespan * SLACK**2
+    assert one.bounds.least <= one.makespan * SLACK
+    moved = sum(computed + updated for computed, updated in pieces)
+    assert moved <= max(cpu, accelerator) * one.makespan * SLACK, "no memory moves more than it can"
+
+
 @given(st.floats(0.1, 9), st.floats(0.1, 9), st.floats(0.05, 30), st.floats(0, 9), st.floats(0, 9))
 def test_the_bound_of_a_shared_device_is_what_a_search_over_the_time_shared_finds(one, other, together, nbytes, others):
     device = Device("disk", {"a": one, "b": other}, together)
