@@ -178,6 +178,7 @@ _MIDDLE = Offer("80 GiB", 80, 14 * 10**9, 14 * 10**9, 10 * 10**9, 2.0, 1.2)
 _DEAR = Offer("newer 80 GiB", 80, 14 * 10**9, 14 * 10**9, 10 * 10**9, 1.0, 3.0)
 _NARROW = Offer("24 GiB, just enough", 24, 20 * 10**9, 10**9, 45 * 10**8, 3.0, 0.5)
 _BUSY = Offer("24 GiB, long sequences", 24, 14 * 10**9, 10**9, 12 * 10**9, 1.0, 0.5)
+_LARGE = Offer("24 GiB, 13 billion", 24, 26 * 10**9, 10**9, 10**9, 0.5, 0.5)
 _WHOLE = Offer("24 GiB, gradients stay", 24, 14 * 10**9, 14 * 10**9, 10**9, 1.0, 0.5)
 
 cheapest = Contract(
@@ -205,6 +206,11 @@ cheapest = Contract(
             (Offers("gradients_stay", _WHOLE, _MIDDLE), 36_000),
             24.0,
             N_("Gradients are there at the end of backward: they need their room beside the weights."),
+        ),
+        Case(
+            (Offers("thirteen_billion", _LARGE, _MIDDLE), 36_000),
+            24.0,
+            N_("26 GB of weights are not on a card of 24 GiB, however cheap its hour is."),
         ),
         Case((Offers("one", _DEAR), 1_200), 1.0, N_("1,200 steps of a second are a third of an hour.")),
         Case((Offers("none_fits", _BUSY, _WHOLE), 100), ValueError, N_("Where nothing fits there is no price: a ValueError.")),

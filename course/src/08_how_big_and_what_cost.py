@@ -2,9 +2,9 @@
 # # 8 · How big can you go, and what does it cost?
 #
 # You know where the bytes are, and how to move them. Now somebody asks you for a plan: which model, on which machine, for how
-# much money? In this lesson you ask the planner what fits on one card of 24 GB and on eight, find out when a cheap card with a
-# disk is the cheaper one and when it is dear, and hand the same plan to DeepSpeed and to Accelerate. It takes about forty
-# minutes; running all cells takes about fifteen seconds, and half a minute where DeepSpeed is installed.
+# much money? In this lesson you ask the planner what fits on one card of 24 GB and on eight, find out when the cheap machine is
+# cheap and when it is dear, and hand the same plan to DeepSpeed and to Accelerate. It takes about forty-five minutes; running
+# all cells takes about twenty seconds, and forty where DeepSpeed is installed.
 #
 # No machine of this lesson's first two parts stands before you. **What the planner says is predicted**, from figures that are
 # quoted from data sheets or assumed. The third part runs, and is **measured**.
@@ -121,20 +121,22 @@ print(textwrap.fill(chosen.why, 100))
 # %% id="sizes"
 NAMES = ("llama-3.2-1b", "llama-3.2-3b", "llama-2-7b", "llama-2-13b", "qwen2.5-32b", "llama-3-70b", 175 * 10**9)
 print(f"{card.name}, 2,048 tokens a step, predicted")
-print(f"{'billions':>8}  {'state':6}{'grads':6}{'weights':9}{'card':>8}{'RAM':>9}{'disk':>9}{'a step':>9}")
+print(f"{'billions':>8}  {'state':6}{'grads':6}{'weights':8}{'card':>9}{'RAM':>9}{'disk':>9}{'a step':>14}")
 for name in NAMES:
     made = plan(name, card)
     at, sizes = made.placement, "".join(f"{readable(made.total(tier)):>9}" for tier in TIERS)
     where = f"{at.state:6}{at.gradients:6}{at.weights:8}"
-    step = f"{made.seconds_per_step:7,.1f} s" if made.fits else " does not fit"
-    print(f"{made.model.parameters / 1e9:8.1f}  {where}{sizes}{step}   {at.runs_with if made.fits else ''}")
+    step = f"{made.seconds_per_step:12,.1f} s   {at.runs_with}" if made.fits else "  does not fit"
+    print(f"{made.model.parameters / 1e9:8.1f}  {where}{sizes}{step}")
 
 # %% [markdown] id="sizes-read"
-# How big can you go? On one card of 24 GB, to 70 billion. There is hardly a limit, there is a price: from 7 to 13 billion the
-# parameters double, and a step takes forty times as long. It is the disk: from there on, the state does not fit into RAM. A
-# planner that looks for what *fits* is easily pleased. Always read the last column, too.
+# How big can you go? On one card of 24 GB, to 70 billion; then the disk of 2 TB is full. So the card is hardly a limit. But
+# there is a price: from 7 to 13 billion the parameters double, and a step takes forty times as long. From there on the state
+# does not fit into RAM, and every step waits for the disk. A planner that looks for what *fits* is easily pleased. Always read
+# the seconds, too.
 #
-# What fits nearby stays nearby: of those placements that fit, the plan takes the one that moves least.
+# And what fits nearby stays nearby: of the placements that fit, the plan takes the one that moves least (unless its step takes
+# more than four times as long as the fastest one's).
 #
 # ### A few cards
 #
@@ -151,21 +153,20 @@ parts = {
 }
 print("qwen2.5-32b, predicted")
 for gpus in (1, 2, 4, 8):
-    server = catalogue.assemble(f"{gpus} cards", gpus=gpus, **parts)
-    made = plan("qwen2.5-32b", server)
+    made = plan("qwen2.5-32b", catalogue.assemble("server", gpus=gpus, **parts))
     share = 16 * made.model.parameters / gpus
     rate = made.time.tokens / made.seconds_per_step
     print(
-        f"{server.name}: 16 bytes a parameter are {readable(round(share)):>8} each;"
+        f"GPUs: {gpus}   16 bytes a parameter are {readable(round(share)):>8} each;"
         f"{made.seconds_per_step:6.1f} s a step of {made.time.tokens:6,} tokens,{rate:6.0f} tokens a second"
     )
     print(f"         {made.placement}; bound by {made.time.bound_by}")
 
 # %% [markdown] id="several-read"
-# Two things to see. Even eight cards cannot hold their 66 GB each; the disk has to help with any number of them. And from one
+# Two things to see. Even eight cards cannot hold their 65.5 GB each; the disk has to help with any number of them. And from one
 # card to four a step takes the same time: the disk reads and writes the *same* state, however many cards wait for it. They
-# bring more tokens for that time, so tokens a second double with the cards. With eight, each holds an eighth of the weights for
-# good; only the state is left on disk, and the step is half as long.
+# bring more tokens for that time, so tokens a second double with the cards. With eight, each card holds an eighth of the weights
+# for good, gradients wait in RAM, and nothing but the state passes through the disk: the step is half as long.
 #
 # ## What it costs
 #
@@ -208,11 +209,13 @@ cheap, dear = (runs["llama-2-13b", name].time.run_cost for name in MACHINES[:2])
 times.compare(cheap / dear, "Calculated")
 
 # %% [markdown] id="cost-read"
-# Look at 7 billion first. B needs the most hours, more than twice those of A, and it is the cheapest: its hour costs a third.
-# Neither the shortest step nor the cheapest hour decides, but their **product**.
+# (A is `a100-80-server` here, and B `rtx4090-nvme`.) Look at 7 billion first. B needs the most hours, more than twice those of
+# A, and it is the cheapest: its hour costs a third. Neither the shortest step nor the cheapest hour decides, but their
+# **product**.
 #
 # And 13 billion? The same machine, and the same price of an hour; but now the state is on a disk that writes 1.4 GB/s (a
-# consumer's, when its fast cells are full), and a month passes. Cheap became dear because **one tier was too small**.
+# consumer's, when its fast cells are full), and the run takes more than three months. Cheap became dear because **one tier was
+# too small**.
 
 # %% id="cost-figure"
 from offload_lab.plots import plans as side_by_side
@@ -247,8 +250,13 @@ for model in ("llama-2-7b", "llama-2-13b"):
         print(f"  {name:23}" + "".join(f"{f'${cost:,.2f}':>11}" for cost in costs))
 
 # %% [markdown] id="tokens-read"
-# From a thousand dollars to thirty-two: with 131,072 tokens a step, computing hides the disk. And the order has changed. Where
-# all wait for memory, the cheap hour wins; where all *compute*, the H100 does, for it sells the most operations for a dollar.
+# From a thousand dollars to thirty-two: the same three minutes of disk, for 64 times as many tokens. And for 7 billion the order
+# has changed: with few tokens a step all machines wait for memory, and the cheap hour wins; with many they compute, and the
+# H100 wins.
+#
+# Is the small card so bad at computing? No; it gives the most operations for a dollar of the three. But its gradients do not
+# fit beside the weights, so they leave it after *each* of the 64 backward passes, and not once a step. A small card is paid for
+# per token, too.
 #
 # But these are not the same training. 131,072 tokens a step are 763 steps, not 48,829; whether the loss gets as far with them is
 # a question to your model, not to the planner. (McCandlish et al., *An Empirical Model of Large-Batch Training*, 2018, tell how
@@ -384,8 +392,9 @@ else:
 # crash loses nothing: state and weights, twice.
 #
 # **Do not carry the times further.** A step of eight million parameters is mostly what is paid once a step and once a tensor.
-# With 336 million, on the machine of the recorded figures, DeepSpeed's step took 1.25 times as long as ours (1.94 and 1.55 s;
-# recorded on 2026-12-02), close to what the bytes say: 28 a parameter and step against 20.
+# With 336 million, on the machine of the recorded figures, DeepSpeed's step took 1.33 times as long as ours, and with its
+# backward, which moves gradients to the disk, 2.4 times (`bench/README.md`, recorded on 2026-12-02). The bytes say 1.4: 28 a
+# parameter and step against 20.
 #
 # Last, Accelerate: the exported file, given to `accelerate launch`, which starts a script with `OffloadAdamW` in it.
 
