@@ -152,9 +152,8 @@ def test_one_that_ends_silently_and_in_the_middle_is_told(child):
 
 def test_one_that_hangs_is_ended_with_its_children(child, monkeypatch):
     monkeypatch.setattr(elsewhere, "_WAIT", 2)
-    child(
-        "import subprocess, sys, time; subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)']); time.sleep(600)"
-    )
+    sleeps = "import time; time.sleep(600)"
+    child(f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {sleeps!r}]); {sleeps}")
     theirs = DeepSpeed({})
     with pytest.raises(NotHere, match="has not answered for 2 s"):
         theirs.about()
