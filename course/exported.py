@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from quizzes.say import N_, _
+from quizzes.say import N_, _, _n
+
+_NAME, _VALUE = 34, 16
+"""Columns; a longer name takes of the value's."""
 
 MEANINGS = {
     # DeepSpeed
@@ -77,20 +80,23 @@ def fields(configuration: Mapping[str, Any], above: str = "") -> Iterator[tuple[
 
 def explained(configuration: Mapping[str, Any]) -> str:
     """A line a field: its name beneath its section, its value, and what it means. Routine ones are counted, not listed."""
-    lines, section, routine = [], "", 0
+    sections: dict[str, list[tuple[str, Any]]] = {}
+    routine = 0
     for path, value in fields(configuration):
         if path in ROUTINE:
             routine += 1
-            continue
-        head, _dot, name = path.rpartition(".")
-        if head != section:
-            lines.append(head)
-            section = head
-        indent = "  " if head else ""
-        said = _(MEANINGS[path]) if path in MEANINGS else _("(not explained here)")
-        lines.append(f"{indent + name:34}{_shown(value):>16}   {said}")
+        else:
+            sections.setdefault(path.rpartition(".")[0], []).append((path, value))
+    lines = []
+    for head, found in sections.items():
+        lines += [head] if head else []
+        for path, value in found:
+            name = ("  " if head else "") + path.rpartition(".")[2]
+            said = _(MEANINGS[path]) if path in MEANINGS else _("(not explained here)")
+            lines.append(f"{name:{_NAME}}{_shown(value):>{max(1, _VALUE - max(0, len(name) - _NAME))}}   {said}")
     if routine:
-        lines.append(_("and {count} fields that every such file has").format(count=routine))
+        lines.append(_n("and {count} field that every such file has", "and {count} fields that every such file has", routine))
+        lines[-1] = lines[-1].format(count=routine)
     return "\n".join(lines)
 
 

@@ -63,7 +63,7 @@ WAYS = {  # where the state is, the gradients, the weights
     "state in RAM": ("ram", "gpu", "gpu"),
     "gradients, too": ("ram", "ram", "gpu"),
     "weights, too": ("ram", "ram", "ram"),
-    "all but weights on disk": ("disk", "disk", "ram"),
+    "only weights in RAM": ("disk", "disk", "ram"),
 }
 
 
@@ -85,8 +85,8 @@ left.compare(4 * n, "Counted")
 
 # %% [markdown] id="ways-read"
 # The state was by far the largest, and moving it is **not enough**: weights and gradients are 52 GB. Let each gradient leave as
-# soon as backward has made it, and 26.0 GB of weights are left. The card has 24 GiB, which are 25.8 GB. It fails by 0.2 GB,
-# before a single activation is there!
+# soon as backward has made it, and 26.0 GB of weights are left. The card has 24 GiB, which are 25.8 GB. It fails by a
+# quarter of a GB, before a single activation is there!
 #
 # Here is the same in bytes a parameter. What the card has is 1.98 for each of the 13 billion.
 
@@ -125,9 +125,9 @@ print(f"{'billions':>8}  {'state':6}{'grads':6}{'weights':8}{'card':>9}{'RAM':>9
 for name in NAMES:
     made = plan(name, card)
     at, sizes = made.placement, "".join(f"{readable(made.total(tier)):>9}" for tier in TIERS)
-    where = f"{at.state:6}{at.gradients:6}{at.weights:8}"
+    places = f"{at.state:6}{at.gradients:6}{at.weights:8}"
     step = f"{made.seconds_per_step:12,.1f} s   {at.runs_with}" if made.fits else "  does not fit"
-    print(f"{made.model.parameters / 1e9:8.1f}  {where}{sizes}{step}")
+    print(f"{made.model.parameters / 1e9:8.1f}  {places}{sizes}{step}")
 
 # %% [markdown] id="sizes-read"
 # How big can you go? On one card of 24 GB, to 70 billion; then the disk of 2 TB is full. So the card is hardly a limit. But
@@ -141,8 +141,8 @@ for name in NAMES:
 # ### A few cards
 #
 # Several GPUs **share out** weights, gradients and state, and nothing is held twice; a layer is gathered from all of them when
-# it is needed. Each card reads tokens of its own, so eight of them read eight times as many a step. Here: 32 billion parameters
-# on a server with 256 GiB of RAM, a fast NVMe, and 1, 2, 4 or 8 of our cards.
+# it is needed. So each would hold sixteen bytes a parameter, divided by the number of cards. And each reads tokens of its own,
+# so that eight of them read eight times as many a step. Here: 32 billion parameters on a server with 256 GiB of RAM, a fast NVMe, and 1, 2, 4 or 8 of our cards.
 
 # %% id="several"
 parts = {
@@ -197,13 +197,18 @@ def run_of(model, machine, tokens_a_step=2048):
     return plan(model, machine, run_tokens=TOKENS, accumulation=tokens_a_step // 2048)
 
 
+def where(made):
+    at = made.placement
+    return f"state {at.state}, gradients {at.gradients}, weights {at.weights}"
+
+
 runs = {}
 for model in ("llama-2-7b", "llama-2-13b"):
     print(f"{model}, 100 million tokens, 2,048 a step, predicted")
     for name in MACHINES:
         made = runs[model, name] = run_of(model, catalogue.machine(name, table))
-        hours, dollars = made.time.run_hours, made.time.run_cost
-        print(f"  {name:15}{made.seconds_per_step:7.2f} s a step{hours:8,.0f} hours   ${dollars:8,.2f}   {made.placement}")
+        step, hours, dollars = made.seconds_per_step, made.time.run_hours, made.time.run_cost
+        print(f"  {name:15}{step:7.2f} s a step{hours:8,.0f} hours   ${dollars:8,.2f}   {where(made)}")
 
 cheap, dear = (runs["llama-2-13b", name].time.run_cost for name in MACHINES[:2])
 times.compare(cheap / dear, "Calculated")
@@ -211,11 +216,7 @@ times.compare(cheap / dear, "Calculated")
 # %% [markdown] id="cost-read"
 # (A is `a100-80-server` here, and B `rtx4090-nvme`.) Look at 7 billion first. B needs the most hours, more than twice those of
 # A, and it is the cheapest: its hour costs a third. Neither the shortest step nor the cheapest hour decides, but their
-# **product**.
-#
-# And 13 billion? The same machine, and the same price of an hour; but now the state is on a disk that writes 1.4 GB/s (a
-# consumer's, when its fast cells are full), and the run takes more than three months. Cheap became dear because **one tier was
-# too small**.
+# **product**. Where do the seconds go? (All three wait for the memory of the CPU, where the update runs: *dram*.)
 
 # %% id="cost-figure"
 from offload_lab.plots import plans as side_by_side
@@ -223,16 +224,22 @@ from offload_lab.plots import plans as side_by_side
 side_by_side(
     [
         {
-            "name": f"{model[8:]}: {name}",
+            "name": name,
             "seconds": made.time.lanes,
             "bytes": {tier: made.total(tier) for tier in TIERS},
             "cost": made.time.run_cost,
             "fits": made.fits,
         }
         for (model, name), made in runs.items()
+        if model == "llama-2-7b"
     ],
-    title="100 million tokens on three machines (predicted)",
+    title="llama-2-7b, 100 million tokens (predicted)",
 )
+
+# %% [markdown] id="thirteen"
+# And 13 billion? The same machine, and the same price of an hour; but now the state is on a disk that writes 1.4 GB/s (a
+# consumer's, when its fast cells are full), and the run takes more than three months. Cheap became dear because **one tier was
+# too small**.
 
 # %% [markdown] id="tokens-text"
 # ### What a step costs, and what a token
@@ -299,8 +306,8 @@ recipe = Recipe(lr=LR, clip=None)
 
 def small(directory, durability="checkpoint"):
     """The plan; "checkpoint": no step is published, as in DeepSpeed."""
-    where = {"state": "disk", "directory": directory, "durability": durability}
-    return plan(PARAMETERS, laptop, batch=4, sequence=1, ram_budget="64MiB", **where)
+    kept = {"state": "disk", "directory": directory, "durability": durability}
+    return plan(PARAMETERS, laptop, batch=4, sequence=1, ram_budget="64MiB", **kept)
 
 
 made = small("state")
@@ -317,7 +324,7 @@ for note in config["_note"][1:]:
 
 # %% [markdown] id="accelerate-text"
 # Accelerate is another kind of thing: it holds no state at all, and launches a script that does. Of the plan it needs hardly
-# anything; the rest goes into the script, and the file says what.
+# anything; the rest goes into the script, and the file says what. (It can start DeepSpeed, too: `kind="deepspeed"`.)
 
 # %% id="accelerate"
 from offload_lab.export import as_accelerate
@@ -369,8 +376,8 @@ with tempfile.TemporaryDirectory(dir=".") as folder, ExitStack() as opened:
     if trainings:
         turns = in_turns({name: training.train for name, training in trainings.items()})
         on_disk = {name: training.disk / PARAMETERS for name, training in trainings.items()}
+        print("Measured here, in turns:")
 
-print("Measured here, in turns:")
 for turn in turns:
     print(f"{turn}   {on_disk[turn.name]:.0f} bytes a parameter on disk")
 
@@ -385,13 +392,14 @@ else:
 
 # %% [markdown] id="side-read"
 # **The losses agree.** It is the same algorithm, on the same numbers; a plan that is exported changes where bytes are, not what
-# is learned. (Had we not written `gradient_clipping` into the file, they would not: DeepSpeed clips at 1 when nothing is said.
-# Defaults are where exports go wrong.)
+# is learned. (Had we not written `gradient_clipping` into the file, they would not: DeepSpeed 0.19 clips at 1 when nothing is
+# said. Defaults are where exports go wrong.)
 #
 # **The bytes differ.** 16 are master, moments and gradient in float32. Ours are 10; or 24, where every step is kept so that a
 # crash loses nothing: state and weights, twice.
 #
-# **Do not carry the times further.** A step of eight million parameters is mostly what is paid once a step and once a tensor.
+# **Do not carry the times further.** A step of eight million parameters is mostly what is paid once a step and once a tensor, and
+# with other work on the machine we have seen their order turn. The ranges say how far you may trust them.
 # With 336 million, on the machine of the recorded figures, DeepSpeed's step took 1.33 times as long as ours, and with its
 # backward, which moves gradients to the disk, 2.4 times (`bench/README.md`, recorded on 2026-12-02). The bytes say 1.4: 28 a
 # parameter and step against 20.
@@ -410,7 +418,8 @@ with tempfile.TemporaryDirectory(dir=".") as folder:
         print(RECORDED.launched)
     else:
         losses = ", ".join(f"{loss:.4f}" for loss in told["losses"])
-        print(f"measured here: losses {losses}; {told['disk'] / PARAMETERS:.0f} bytes a parameter on disk; {told['device']}")
+        size = told["disk"] / PARAMETERS
+        print(f"measured here: losses {losses}; {size:.0f} bytes a parameter on disk; on {told['device']}")
 
 # %% [markdown] id="explain-text"
 # ## Explain
@@ -446,7 +455,7 @@ for name, own in HOUR.items():
         machine = replace(machine, ram=Figure(RAM_GIB * 2**30, "assumed", "mine"))
     made = run_of(MODEL, machine, TOKENS_A_STEP)
     cost = f"${made.time.run_cost:,.2f}" if made.fits else "does not fit"
-    print(f"{name:16}{made.seconds_per_step:8.2f} s a step   {cost:>12}, predicted   {made.placement}")
+    print(f"{name:16}{made.seconds_per_step:8.2f} s a step   {cost:>12}, predicted   {where(made)}")
 
 # %% [markdown] id="make-text"
 # ## Make
@@ -532,7 +541,7 @@ print(f"{made.seconds_per_step:.1f} s a step, {made.time.run_hours:,.0f} hours, 
 #
 # - Offloading the optimizer is enough for a model whose weights and gradients fit: 4 bytes a parameter. Beyond that weights
 #   have to leave, too, or be shared out.
-# - A plan needs room for the peak. And GB are not GiB: 0.2 GB decide.
+# - A plan needs room for the peak. And GB are not GiB: here a quarter of a GB decides.
 # - Fitting is easy, time is the price. Seconds a step times dollars an hour: only the product counts.
 # - A disk is paid per step. More tokens a step hide it, if your training bears that; the disk wears all the same.
 # - ZeRO-Offload, ZeRO-Infinity, FSDP: the same few moves. A plan can be handed over; look at the defaults, and compare losses.

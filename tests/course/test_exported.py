@@ -34,7 +34,16 @@ def test_a_line_a_field(configuration):
 def test_values_are_shown_as_the_files_have_them():
     shown = explained({"bf16": {"enabled": True}, "train_batch_size": 1_048_576, "unknown": None, "debug": False})
     assert "  enabled" in shown and "true" in shown and "1,048,576" in shown
-    assert "(not explained here)" in shown and "and 1 fields" in shown
+    assert "(not explained here)" in shown and "and 1 field that" in shown
+
+
+def test_fields_of_a_section_stand_together_and_meanings_in_a_column():
+    lines = explained(CONFIGURATIONS[1]).splitlines()
+    heads = [line for line in lines if "   " not in line]
+    assert len(heads) == len(set(heads)) and "zero_optimization" in heads
+    inner = [line for line in lines if line not in heads]
+    longest = next(line for line in inner if "stage3_gather" in line)
+    assert longest.index("a saved model") == next(line for line in inner if "queue_depth" in line).index("requests under way")
 
 
 def test_an_empty_one_is_no_text():

@@ -75,9 +75,9 @@ def test_what_a_training_raises_goes_on():
 
 def test_recorded_figures_are_told_as_recorded_with_machine_and_date():
     said = str(RECORDED)
-    first, *rows = said.splitlines()
+    first, versions, *rows = said.splitlines()
     assert first.startswith("Recorded on 2026-") and "not measured here" in first
-    assert "AMD EPYC" in first and "DeepSpeed 0.19" in first
+    assert "AMD EPYC" in first and "DeepSpeed 0.19" in versions
     assert len(rows) == len(RECORDED.turns) == 3 and all(turn.name in said for turn in RECORDED.turns)
     assert set(RECORDED.disk) == {turn.name for turn in RECORDED.turns}
     assert len({f"{turn.losses[-1]:.3f}" for turn in RECORDED.turns}) == 1, "one algorithm"
