@@ -46,4 +46,4 @@ RECORDED = Recorded(
     {"ours, each step kept": 24, "ours, scratch files": 10, "DeepSpeed": 16},
     (4.3276, 2.6050),
 )
-"""Of `in_turns` with its own rounds and steps; seconds are the least, the middle and the most of five rounds. Little else ran."""
+"""Of `in_turns` with its own rounds and steps, while little else ran; seconds are the least, middle and most of five rounds."""

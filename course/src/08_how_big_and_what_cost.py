@@ -370,7 +370,7 @@ with tempfile.TemporaryDirectory(dir=".") as folder, ExitStack() as opened:
             training = opened.enter_context(start())
             training.train(1)
         except NotHere as reason:
-            print(textwrap.fill(f"{name}: {reason}", 100, break_long_words=False), end="\n\n")
+            print(textwrap.fill(str(reason), 100, break_long_words=False), end="\n\n")
         else:
             trainings[name] = training
     if trainings:
@@ -399,8 +399,9 @@ else:
 # crash loses nothing: state and weights, twice.
 #
 # **Do not carry the times further.** A step of eight million parameters is mostly what is paid once a step and once a tensor, and
-# with other work on the machine we have seen their order turn. The ranges say how far you may trust them.
-# With 336 million, on the machine of the recorded figures, DeepSpeed's step took 1.33 times as long as ours, and with its
+# with other work on the machine we have seen their order turn. The ranges say how far to trust them.
+#
+# With 336 million parameters, on the machine of the recorded figures, DeepSpeed's step took 1.33 times as long as ours, and with its
 # backward, which moves gradients to the disk, 2.4 times (`bench/README.md`, recorded on 2026-12-02). The bytes say 1.4: 28 a
 # parameter and step against 20.
 #
