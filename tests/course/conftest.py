@@ -40,6 +40,7 @@ def alone(tmp_path_factory):
         "OFFLOAD_LAB_HARDWARE": str(folder / "hardware.json"),
         "OFFLOAD_LAB_PROGRESS": str(folder / "progress.json"),
         "XDG_CACHE_HOME": str(folder / "cache"),
+        "OFFLOAD_LAB_PEERS": str(folder / "peers"),  # DeepSpeed is not installed, whatever this machine has
     }
     return os.environ | hidden | kept | {"PYTHONPATH": path, "LESSON_NETWORK_LOG": str(log)}, log
 
