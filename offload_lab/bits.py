@@ -83,3 +83,4 @@ def _pointer_to(element):
 
 float_pointer = _pointer_to(types.float32)
 uint16_pointer = _pointer_to(types.uint16)
+int64_pointer = _pointer_to(types.int64)

@@ -85,7 +85,7 @@ def _prepare(kernel: Kernel, kind: Kind) -> None:
         kernel.update(np.zeros((0, told.ROW_FIELDS), np.int64), values, *arrays, 0, 0)
         kernel.not_finite(np.zeros((0, 4), np.int64), np.zeros(0, np.bool_), 0, 1)
 
-    with _announced(kernel, f"{kind.dtype} weights"):
+    with announced(f"the update loop for {kind.dtype} weights", kernel.cached):
         for _ in range(2):  # two functions, and each may meet a cache that refuses
             try:
                 compile_all()
@@ -95,7 +95,7 @@ def _prepare(kernel: Kernel, kind: Kind) -> None:
 
 
 @contextlib.contextmanager
-def _announced(kernel: Kernel, described: str) -> Iterator[None]:
+def announced(described: str, cached: bool) -> Iterator[None]:
     """Say in one line that the compiler runs, when it starts and if it does. A hit in the cache is silent."""
     from numba.core import event
 
@@ -105,8 +105,8 @@ def _announced(kernel: Kernel, described: str) -> Iterator[None]:
         def on_start(self, event: Any) -> None:
             if not self.said:
                 self.said = True
-                once = "on this machine" if kernel.cached else "in each process (no folder for a cache can be written)"
-                _log.warning(f"offload_lab: compiling the update loop for {described}, about 2 s, once {once} …")
+                once = "on this machine" if cached else "in each process (no folder for a cache can be written)"
+                _log.warning(f"offload_lab: compiling {described}, about 2 s, once {once} …")
 
         def on_end(self, event: Any) -> None:
             pass  # numba wants both

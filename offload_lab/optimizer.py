@@ -60,6 +60,7 @@ class OffloadAdam(PersistentOptimizer):
         offload: OffloadPolicy | None = None,
     ) -> None:
         self._engine: Engine | None = None
+        self._known: tuple[list[tuple[dict[str, Any], int]], list[tuple[int, dict[str, Any]]]] = ([], [])
         self._decoupled = self._decoupled or decoupled_weight_decay
         defaults = {
             "lr": lr,
@@ -174,8 +175,16 @@ class OffloadAdam(PersistentOptimizer):
         return loss
 
     def _numbered(self) -> list[tuple[int, dict[str, Any]]]:
-        """Every parameter's number, with its group."""
-        return list(enumerate(group for group in self.param_groups for _ in group["params"]))
+        """Every parameter's number, with its group: the same list as long as these groups have as many parameters."""
+        counts = [len(group["params"]) for group in self.param_groups]
+        known, numbered = self._known
+        if counts != [count for _, count in known] or any(
+            group is not one for group, (one, _) in zip(self.param_groups, known, strict=True)
+        ):
+            known = list(zip(self.param_groups, counts, strict=True))
+            numbered = list(enumerate(group for group in self.param_groups for _ in group["params"]))
+            self._known = known, numbered
+        return numbered
 
     def accumulate(self) -> contextlib.AbstractContextManager[None]:
         """Around every backward before a step but the last, with overlap="backward"; otherwise it does nothing.
