@@ -19,7 +19,7 @@ import llvmlite.binding as llvm
 import torch
 from numba import carray, njit, types
 
-from offload_lab.bits import int64_pointer, uint16_pointer
+from offload_lab.bits import int32_pointer, int64_pointer, uint8_pointer, uint16_pointer
 
 _LIBRARIES = [
     ctypes.CDLL(str(Path(torch.__file__).parent / "lib" / name)) for name in ("libtorch_cpu.so", "libtorch.so", "libc10.so")
@@ -61,25 +61,29 @@ def _kept(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @_inner
-def _plain(handle, dtype, numel, strided, answer, at):
+def _plain(handle, dtype, numel, strided, at):
     """The address of the first element where the tensor is of this dtype and size, contiguous in host memory; else 0.
 
-    `answer` is one int64, at address `at`: a call writes its answer there, of 1, 4 or 8 bytes. `strided`: it is known to be."""
-    answer[0] = 0
-    if _get_device_type(handle, at) != 0 or answer[0] != CPU:
+    `strided`: it is known to be. `at` is where calls write their answers, of 1, 4 or 8 bytes: each is read in its own size,
+    because to read more than was just written has to wait until it is in the cache."""
+    flag, number, large = (
+        carray(uint8_pointer(at), (1,)),
+        carray(int32_pointer(at), (1,)),
+        carray(int64_pointer(at), (1,)),
+    )
+    if _get_device_type(handle, at) != 0 or number[0] != CPU:
         return 0
-    if not strided and (_get_layout(handle, at) != 0 or answer[0] != STRIDED):
+    if not strided and (_get_layout(handle, at) != 0 or number[0] != STRIDED):
         return 0
-    if _get_dtype(handle, at) != 0 or answer[0] != dtype:
+    if _get_dtype(handle, at) != 0 or number[0] != dtype:
         return 0
-    if _get_numel(handle, at) != 0 or answer[0] != numel:
+    if _get_numel(handle, at) != 0 or large[0] != numel:
         return 0
-    answer[0] = 0
-    if _is_contiguous(handle, at) != 0 or answer[0] & 0xFF == 0:
+    if _is_contiguous(handle, at) != 0 or flag[0] == 0:
         return 0
     if _get_data_ptr(handle, at) != 0:
         return 0
-    return answer[0]
+    return large[0]
 
 
 @_inner
@@ -107,13 +111,12 @@ def read(table, weights, versions, gradients, undefined, at):
     """Fill in each tensor's address and version, and where its gradient now is (0: it has none), and copy both to their places.
     Returns whether all are as the table says; if not, what was filled in means nothing. `undefined`: what the
     handle of a gradient leads to where there is none; `at`: the address of an int64 to use."""
-    answer = carray(int64_pointer(at), (1,))
     for i in range(table.shape[0]):
         handle, numel = table[i, HANDLE], table[i, NUMEL]
         behind = carray(int64_pointer(handle), (1,))[0]
         if behind != table[i, BEHIND]:
             return False
-        weight = _plain(handle, table[i, DTYPE], numel, True, answer, at)  # what is behind it never changes its layout
+        weight = _plain(handle, table[i, DTYPE], numel, True, at)  # what is behind it never changes its layout
         if weight == 0:
             return False
         gradient, target = _grad(behind), table[i, GRADIENT_AT]
@@ -122,7 +125,7 @@ def read(table, weights, versions, gradients, undefined, at):
             gradients[i] = 0
             _clear(target, nbytes)
         else:
-            source = _plain(gradient, table[i, GRADIENT_DTYPE], numel, False, answer, at)
+            source = _plain(gradient, table[i, GRADIENT_DTYPE], numel, False, at)
             if source == 0 or _is_neg(gradient):
                 return False
             gradients[i] = target

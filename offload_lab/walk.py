@@ -92,6 +92,7 @@ class Walk:
         self._look = True
         bare = torch.zeros(1)
         self._undefined = c.undefined(bare._cdata)
+        self._places = table[:, c.WEIGHT_AT].copy()
         self._table, self._answer = table, np.zeros(1, np.int64)
         self._weights, self._versions, self._gradients = (np.zeros(count, np.int64) for _ in range(3))
 
@@ -100,8 +101,7 @@ class Walk:
             self._table, self._weights, self._versions, self._gradients, self._undefined, self._answer.ctypes.data
         ):
             return None
-        places = self._table[:, self._loops.WEIGHT_AT]
-        return Reading(self._weights, places, self._versions, self._gradients, self._copies)
+        return Reading(self._weights, self._places, self._versions, self._gradients, self._copies)
 
     def bump(self, present: np.ndarray) -> np.ndarray:
         # Who shares a counter with whom never changes as long as the tensors behind the handles are the same.
