@@ -14,6 +14,7 @@ import numpy as np
 
 from offload_lab import update as told
 from offload_lab.partition import Kind, cut
+from offload_lab.pipeline import uninterrupted
 
 Choice = Literal["auto", "numba", "torch"]
 _log = logging.getLogger("offload_lab")
@@ -31,9 +32,11 @@ class Kernel:
 
     def prepare(self, kind: Kind) -> None:
         """Make ready for partitions of `kind`, so that no step waits for a compiler. Compiles at most once a process, and
-        with a cache once a machine; says so on stderr when it really does."""
+        with a cache once a machine; says so on stderr when it really does. Ctrl-C during it takes effect after it."""
         if self.compiles:
-            _prepare(self, kind)
+            # The compiler's clean-up runs Python code whose exceptions nobody gets: a Ctrl-C that arrived there would be lost,
+            # and one elsewhere in it leaves the compiler of no use to this process.
+            uninterrupted(lambda: _prepare(self, kind))
 
 
 class KernelMissing(RuntimeError):
@@ -45,7 +48,7 @@ def choose(choice: Choice) -> Kernel:
     if choice == "torch":
         return _tiled('kernel="torch"')
     try:
-        return _compiled()
+        return uninterrupted(_compiled)  # an import, too, can lose a Ctrl-C, or leave half a module behind
     except KernelMissing as error:
         if choice == "numba":
             raise KernelMissing(

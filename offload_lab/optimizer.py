@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import importlib
 import math
 import os
 import sys
@@ -78,6 +79,9 @@ class OffloadAdam(PersistentOptimizer):
         policy = OffloadPolicy() if offload is None else offload
         if not isinstance(policy, OffloadPolicy):
             raise TypeError(f"offload= takes an OffloadPolicy, not {type(policy).__name__}")
+        # torch imports this with the first optimizer, for a second or more, and a Ctrl-C in there can be lost: mpmath, which it
+        # brings along, catches everything around an import of its own.
+        uninterrupted(lambda: importlib.import_module("torch._dynamo"))
         super().__init__(params, defaults)
         if policy.tier == "ram" and any(group.get("tier") == "disk" for group in self.param_groups):
             raise ValueError(

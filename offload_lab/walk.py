@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from offload_lab.kernels import announced
+from offload_lab.pipeline import uninterrupted
 from offload_lab.reading import Reading
 
 EDITIONS = ((2, 13),)
@@ -26,7 +27,11 @@ _NUMBER = {torch.float16: 5, torch.float32: 6, torch.bfloat16: 15}  # torch's nu
 
 @functools.cache
 def why_not() -> str | None:
-    """Why the loop is not used here; None where it is."""
+    """Why the loop is not used here; None where it is. Ctrl-C while the loop is made ready takes effect after it."""
+    return uninterrupted(_found_out)
+
+
+def _found_out() -> str | None:
     edition = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2] if part.isdigit())
     if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64") or sys.implementation.name != "cpython":
         return "the compiled reader is for CPython on Linux, on x86-64 or Arm"
