@@ -60,7 +60,7 @@ def content(notebook: NotebookNode, widgets: still.Widgets, change: Callable[[st
         if cell.cell_type == "markdown":
             inner = _markdown(cell.source)
         else:
-            inner = _code(cell.source) + "".join(_output(cell.id, output, widgets) for output in cell.get("outputs", []))
+            inner = _code(cell.source) + "".join(_output(cell.id, output, widgets) for output in _outputs(cell))
         parts.append(f'<section class="cell" id="cell-{escape(cell.id)}">{inner}</section>')
     return links.rewritten("\n".join(parts), change)
 
@@ -81,11 +81,24 @@ def _code(source: str) -> str:
     return f'<pre class="code" tabindex="0" role="group" aria-label="{_("Code")}"><code>{held}</code></pre>'
 
 
+def _outputs(cell: NotebookNode) -> list[Any]:
+    """What a cell shows. What it printed in several goes is one text, as a notebook shows it."""
+    held: list[Any] = []
+    for output in cell.get("outputs", []):
+        if output.output_type != "stream":
+            held.append(output)
+        elif output.name == "stdout":
+            if held and held[-1].output_type == "stream":
+                output = NotebookNode(output, text=held.pop().text + output.text)
+            held.append(output)
+    return held
+
+
 def _output(cell: str, output: Any, widgets: still.Widgets) -> str:
     if output.output_type == "error":
         raise PageError(_("cell {cell} ended with {error}").format(cell=cell, error=output.ename))
     if output.output_type == "stream":
-        return _text(output.text) if output.name == "stdout" else ""
+        return _text(output.text)
     data = dict(output.data)
     view = data.pop(still.MIME, None)
     if view is not None and not data.keys() & {"text/html", "image/svg+xml"}:
@@ -124,8 +137,12 @@ def _shown(html: str) -> str:
 
 
 def _text(text: str) -> str:
+    if not text.strip():
+        return ""
+    # Sentences may wrap on a phone; columns, which are apart by spaces, may not.
+    flows = "" if re.search(r"\S {2,}\S", text) or text.count("\n") > 8 else " flows"
     said = ansi2html(text.rstrip("\n"))
-    return f'<pre class="out" tabindex="0" role="group" aria-label="{_("Output")}">{said}</pre>' if text.strip() else ""
+    return f'<pre class="out{flows}" tabindex="0" role="group" aria-label="{_("Output")}">{said}</pre>'
 
 
 def page(body: str, frame: Frame) -> str:
@@ -159,7 +176,7 @@ def page(body: str, frame: Frame) -> str:
 
 
 def _download(frame: Frame) -> str:
-    return f' <a href="{escape(frame.source)}" download>{escape(_("The notebook"))}</a>' if frame.source else ""
+    return f' <a href="{escape(frame.source)}" download>{escape(_("Download it."))}</a>' if frame.source else ""
 
 
 def _contents(body: str) -> str:

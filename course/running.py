@@ -43,6 +43,11 @@ class Ran:
     folders: dict[str, str] = field(default_factory=dict)
 
 
+def widgets(client: NotebookClient) -> dict[str, Any]:
+    """The widgets that the cells of a client's notebook made, by their ids, as a notebook's metadata keep them."""
+    return {key: {"model_name": state.get("_model_name"), "state": state} for key, state in client.widget_state.items()}
+
+
 def run(
     text: str,
     patience: float = PATIENCE,
@@ -92,5 +97,4 @@ def run(
                     said = _("cell {cell} ended with {error}: {why}")
                     raise RunError(said.format(cell=cell.id, error=error.ename, why=error.evalue)) from None
                 seconds += time.perf_counter() - begun
-    widgets = {key: {"model_name": state.get("_model_name"), "state": state} for key, state in client.widget_state.items()}
-    return Ran(notebook, seconds, widgets, {folder: "~/course", own: "~"})
+    return Ran(notebook, seconds, widgets(client), {folder: "~/course", own: "~"})

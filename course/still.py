@@ -94,7 +94,8 @@ def _choice(state: Mapping[str, Any]) -> str:
 
 
 def _blank(label: Any, value: str, example: Any) -> str:
-    hint = f" <small>({escape(str(example))})</small>" if example and not value else ""
+    shown = str(example or "").strip("\u200b ")  # a widget without an example has a space of no width
+    hint = f" <small>({escape(shown)})</small>" if shown and not value else ""
     return f'<p class="blank">{escape(str(label or ""))} <span>{escape(value) or "……"}</span>{hint}</p>'
 
 

@@ -91,7 +91,7 @@ def _page(course: Sequence[Notebook], place: int, spoken: str, change: Callable[
 def _note(ran: bool) -> str:
     """What a reader has to know of the figures on a page."""
     if not ran:
-        return _("This lesson was not run for this page: it has its text and code, and not what the cells show.")
+        return _("This lesson was not run for this page, so what its cells show is missing. To run it, open the notebook.")
     machine = _n("on a {system} machine with one core", "on a {system} machine with {cores} cores", cores())
     told = _(
         "This page shows the lesson as it ran {machine}. Your figures will be others. To predict, change and answer, open the "
