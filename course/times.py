@@ -75,10 +75,15 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         held = read()
         for number in wanted or sources:
-            seconds = run(build.build(sources[number])).seconds
+            source = sources[number]
+            try:
+                seconds = run(build.build(source), name=f"{source.stem}.ipynb").seconds
+            except RunError as error:
+                print(_("{file}: {why}").format(file=source.name, why=error), file=sys.stderr)
+                return 1
             held[number] = (seconds, cores())
             print(_("Lesson {lesson}: {seconds:.1f} s").format(lesson=number, seconds=seconds), flush=True)
-    except (TimesError, RunError, build.LessonError) as error:
+    except (TimesError, build.LessonError) as error:
         print(error, file=sys.stderr)
         return 1
     when = datetime.now(UTC).date().isoformat()

@@ -77,14 +77,15 @@ def _page(course: Sequence[Notebook], place: int, spoken: str, change: Callable[
         shown.Link(other.page, other.title) if other is not None else None
         for other in (course[place - 1] if place else None, course[place + 1] if place + 1 < len(course) else None)
     ]
-    frame = shown.Frame(
-        notebook.title,
-        spoken,
-        notebook.head.gist if notebook.head is not None else "",
-        *around,
-        note=_note(wanted) if notebook.head is not None else "",
-        source=f"notebooks/{notebook.file}",
-    )
+    note, source = "", ""
+    if notebook.head is not None:
+        note, source = _note(wanted), f"notebooks/{notebook.file}"
+    elif not place:
+        note = _(
+            "These are the notebooks of the course as pages, to read. To predict, change and answer, open them in JupyterLab."
+        )
+    about = notebook.head.gist if notebook.head is not None else ""
+    frame = shown.Frame(notebook.title, spoken, about, *around, note=note, source=source)
     return shown.page(shown.content(ran.notebook, ran.widgets, change), frame)
 
 

@@ -43,7 +43,14 @@ def test_its_page_shows_every_output_and_leads_somewhere(number, ran, alone):
     others = {f"{target.stem}.html" for target in build.targets().values()}
     whole = pages.page(body, pages.Frame("A lesson", "en"))
     assert links.faults({file: whole}, others | {pages.STYLE, "pictures/cover.svg"}) == []
-    for told in (*folders, str(Path(build.__file__).parents[1]), str(Path.home()) + "/", "Traceback", "VBox(", "Jupyter Widget"):
+    for told in (
+        *folders,
+        str(Path(build.__file__).parents[1]),
+        str(Path.home()) + "/",
+        "Traceback",
+        "VBox(",
+        "Jupyter Widget",
+    ):
         assert told not in body, told
     asked = [q.prompt for q in question.practice(number).questions if not q.variants]
     assert asked and all(escape(prompt) in body for prompt in asked)

@@ -55,10 +55,19 @@ FILES = {"pictures/p.svg", "own folder/q.png"}
     [
         ("index.html", '<a href="#a%20b">x</a><a href="#a b">x</a><a href="">x</a>'),
         ("index.html", '<a href="own%20folder/%C3%A9t%C3%A9.html#%C3%A9">x</a>'),
-        ("own folder/new.html", '<a href="../index.html#a%20b">x</a><img src="q.png" alt="x"><img src="../pictures/p.svg" alt="y">'),
+        (
+            "own folder/new.html",
+            '<a href="../index.html#a%20b">x</a><img src="q.png" alt="x"><img src="../pictures/p.svg" alt="y">',
+        ),
         ("own folder/new.html", '<a href="..">up</a>'.replace("..", "../")),
-        ("new.html", '<a href="https://a.example/b?c=d#e">x</a><a href="mailto:a@b.example">x</a><a href="index.html?v=1">x</a>'),
-        ("new.html", '<img src="data:image/png;base64,AA" alt="x"><svg aria-hidden="true"></svg><p>onclick="x" &lt;script></p>'),
+        (
+            "new.html",
+            '<a href="https://a.example/b?c=d#e">x</a><a href="mailto:a@b.example">x</a><a href="index.html?v=1">x</a>',
+        ),
+        (
+            "new.html",
+            '<img src="data:image/png;base64,AA" alt="x"><svg aria-hidden="true"></svg><p>onclick="x" &lt;script></p>',
+        ),
     ],
 )
 def test_good_links(page, inner):
@@ -87,7 +96,7 @@ def test_good_links(page, inner):
         ('<img srcset="pictures/p.svg 1x, HTTPS://a.example/p.png 2x" alt="x">', ["HTTPS://a.example/p.png"]),
         ('<link rel="stylesheet" href="https://a.example/s.css">', ["https://a.example/s.css"]),
         ("<style>@import 'https://a.example/s.css';</style>", ["https://a.example/s.css"]),
-        ('<p style="background: url( \'https://a.example/p.png\' )">x</p>', ["https://a.example/p.png"]),
+        ("<p style=\"background: url( 'https://a.example/p.png' )\">x</p>", ["https://a.example/p.png"]),
         ('<iframe src="https://a.example/">x</iframe>', ["https://a.example/"]),
         ('<script src="https://a.example/s.js"></script>', ["script"]),
         ("<script>fetch('//a.example')</script>", ["script"]),
