@@ -29,7 +29,14 @@ def check(folder: Path) -> None:
     if foreign:
         said = _("{path} is there and was not made by this command, so it is left alone. Name another folder with --to.")
         raise FolderError(said.format(path=folder))
-    above = next((path for path in Path(os.path.realpath(folder)).parents if path.exists()), Path("/"))
+    real = Path(os.path.realpath(folder))
+    if Path.cwd().is_relative_to(real) or os.path.ismount(real):
+        # It is put in place by renaming, which would take the ground from under whoever stands in it.
+        said = _(
+            "{path} is where this command runs, or a disk of its own, and cannot be replaced. Name a folder in it with --to."
+        )
+        raise FolderError(said.format(path=folder))
+    above = next((path for path in real.parents if path.exists()), Path("/"))
     try:
         with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=above):
             pass

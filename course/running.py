@@ -80,7 +80,9 @@ def run(
             timeout=patience,
             kernel_name="python3",
             resources={"metadata": {"path": folder}},
-            extra_arguments=["--IPKernelApp.log_level=ERROR"],  # else it warns that its sockets on this machine are plain
+            # Else it warns that its sockets on this machine are plain, and shows its own inside when it is interrupted. What a
+            # cell raises comes another way.
+            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
         )
         seconds = 0.0
         with client.setup_kernel(env=kept):

@@ -171,6 +171,17 @@ def test_what_somebody_else_has_made_is_left_alone(tmp_path, there):
     assert there != "a folder" or (folder / "index.html").read_text() == "mine"
 
 
+@pytest.mark.parametrize("told", [".", "..", "below/.."])
+def test_the_folder_that_one_stands_in_is_not_taken_away(tmp_path, monkeypatch, told):
+    (tmp_path / "a" / "below").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "a")
+    for path in (tmp_path, tmp_path / "a"):  # ours, so that nothing else refuses it
+        (path / published.MARK).touch()
+    with pytest.raises(published.FolderError, match="cannot be replaced"):
+        published.publish(FILES, published.Path(told))
+    assert sorted(path.name for path in tmp_path.iterdir()) == [published.MARK, "a"]
+
+
 def test_an_empty_folder_and_a_link_to_ours_are_taken(tmp_path):
     (tmp_path / "real").mkdir()
     (tmp_path / "site").symlink_to("real")
