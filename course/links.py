@@ -179,8 +179,6 @@ def _target(page: str, link: str) -> tuple[str, str]:
         parts = urlsplit(link)
     except ValueError:
         return "", ""
-    if parts.path.startswith("/"):  # the site may lie in any folder of a host
-        return "", ""
     path = posixpath.normpath(posixpath.join(posixpath.dirname(page), unquote(parts.path))) if parts.path else page
     if parts.path.endswith("/") and parts.path:
         path = posixpath.join(path, "index.html").removeprefix("./")

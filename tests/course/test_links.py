@@ -82,7 +82,7 @@ def test_good_links(page, inner):
         ('<a href="Index.html">x</a>', ["Index.html", "not there"]),
         ('<a href="index.html#gone">x</a>', ["no id gone"]),
         ('<a href="#gone">x</a>', ["no id gone"]),
-        ('<a href="/index.html">x</a>', ["/index.html"]),
+        ('<a href="/index.html">x</a>', ["leads to /index.html"]),  # the site may lie in any folder of a host
         ('<a href="../index.html">x</a>', ["../index.html"]),
         ('<a href="02.ipynb">x</a>', ["02.ipynb"]),
         ('<a href="javascript:alert(1)">x</a>', ["javascript:alert(1)"]),

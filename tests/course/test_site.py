@@ -58,6 +58,9 @@ def made(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OFFLOAD_LAB_PRICES", "of-whoever-runs-it")
         patch.setenv("OFFLOAD_LAB_LANG", "fr")
+        patch.setenv("LC_ALL", "fr_FR.UTF-8")
+        patch.setenv("LANG", "fr_FR.UTF-8")
+        patch.setenv("LANGUAGE", "fr")
         assert site.main(["--to", str(root / "site")], root=course(root / "course")) == 0
     return root / "site"
 
@@ -76,7 +79,7 @@ def test_the_lesson_was_run_and_nothing_of_whoever_ran_it_is_shown(made):
     assert "How many &lt;cores&gt; are there?" in page and "q1." in page and "VBox" not in page
     (figure,) = re.findall(r'<img src="data:image/svg\+xml;base64,[^"]*" alt="([^"]*)"', page)[-1:]
     assert figure.startswith("Up\n")
-    for own in (str(made.parent), str(running.ROOT), "/tmp/", "belongings-", "of-whoever-runs-it"):
+    for own in (str(made.parent), str(running.ROOT), "/tmp/", "belongings-", "of-whoever-runs-it", "This front end"):
         assert own not in page
 
 
