@@ -32,7 +32,7 @@ def of_this_machine(folders: Mapping[str, str]) -> dict[str, str]:
 
 
 def scrubbed(text: str, known: Mapping[str, str]) -> str:
-    """`text` with each of `known` replaced where it stands alone: "/home/me" is not in "/home/mean"."""
+    """`text` with each of `known` replaced where it stands alone: "/people/me" is not in "/people/mean"."""
     if not known:
         return text
     found = re.compile(rf"(?<![\w.-])(?:{'|'.join(map(re.escape, known))})(?![\w-])")

@@ -91,11 +91,11 @@ def main(arguments: list[str] | None = None, root: Path = build.HERE) -> int:
         known = ", ".join(languages.known())
         print(_("--language {name}: this is none of {known}.").format(name=options.language, known=known), file=sys.stderr)
         return 2
-    known = [source.name[:2] for source in build.lessons(root)]
-    unknown = [name for name in options.only or () if name not in known]
+    numbers = [source.name[:2] for source in build.lessons(root)]
+    unknown = [name for name in options.only or () if name not in numbers]
     if unknown:
         said = _("There is no lesson {names}; there are {known}.")
-        print(said.format(names=", ".join(unknown), known=", ".join(known)), file=sys.stderr)
+        print(said.format(names=", ".join(unknown), known=", ".join(numbers)), file=sys.stderr)
         return 2
     target = (options.to or Path("site" if spoken == "en" else f"site-{spoken}")).expanduser()
     try:

@@ -73,10 +73,10 @@ def pages(
 def _page(course: Sequence[Notebook], place: int, spoken: str, change: Callable[[str], str], ran: Ran, wanted: bool) -> str:
     notebook = course[place]
     scrubbed.scrub(ran.notebook, ran.widgets, scrubbed.of_this_machine(ran.folders))
-    around = [
-        shown.Link(other.page, other.title) if other is not None else None
-        for other in (course[place - 1] if place else None, course[place + 1] if place + 1 < len(course) else None)
-    ]
+    before, after = (
+        shown.Link(course[other].page, course[other].title) if 0 <= other < len(course) else None
+        for other in (place - 1, place + 1)
+    )
     note, source = "", ""
     if notebook.head is not None:
         note, source = _note(wanted), f"notebooks/{notebook.file}"
@@ -85,7 +85,7 @@ def _page(course: Sequence[Notebook], place: int, spoken: str, change: Callable[
             "These are the notebooks of the course as pages, to read. To predict, change and answer, open them in JupyterLab."
         )
     about = notebook.head.gist if notebook.head is not None else ""
-    frame = shown.Frame(notebook.title, spoken, about, *around, note=note, source=source)
+    frame = shown.Frame(notebook.title, spoken, about, before, after, note, source)
     return shown.page(shown.content(ran.notebook, ran.widgets, change), frame)
 
 

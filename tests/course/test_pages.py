@@ -107,12 +107,12 @@ def test_a_frame_says_title_language_and_where_to_go_on():
 
 
 def test_nothing_of_the_machine_is_shown():
-    known = scrubbed.of_this_machine({"/tmp/lesson-x1": "~/course"}) | {"/home/zoë": "~", "/home/zoë/lab": "~/offload-lab"}
+    known = scrubbed.of_this_machine({"/tmp/lesson-x1": "~/course"}) | {"/people/zoë": "~", "/people/zoë/lab": "~/offload-lab"}
     known = dict(sorted(known.items(), key=lambda pair: -len(pair[0])))
     cell = v4.new_code_cell(
-        "open('/tmp/lesson-x1')", id="one", outputs=[printed("in /tmp/lesson-x1/state: /home/zoë/lab, /home/zoë")]
+        "open('/tmp/lesson-x1')", id="one", outputs=[printed("in /tmp/lesson-x1/state: /people/zoë/lab, /people/zoë")]
     )
-    cell.outputs.append(shown(text_html="<p>/home/zoë&#47;</p>", text_plain=published.__file__))
+    cell.outputs.append(shown(text_html="<p>/people/zoë&#47;</p>", text_plain=published.__file__))
     notebook, widgets = v4.new_notebook(cells=[cell]), {"a": widget("HTMLModel", value="/tmp/lesson-x1", width=3)}
     scrubbed.scrub(notebook, widgets, known)
     assert cell.outputs[0].text == "in ~/course/state: ~/offload-lab, ~" and cell.source == "open('/tmp/lesson-x1')"
@@ -121,15 +121,17 @@ def test_nothing_of_the_machine_is_shown():
 
 
 @given(
-    st.lists(st.sampled_from(["/home/me", "/home/me/lab", "/home/mean", "x/home/me", " ", "/", "."]), max_size=6).map("".join)
+    st.lists(st.sampled_from(["/people/me", "/people/me/lab", "/people/mean", "x/people/me", " ", "/", "."]), max_size=6).map(
+        "".join
+    )
 )
 def test_a_folder_is_replaced_where_it_stands_alone(text):
-    new = scrubbed.scrubbed(text, {"/home/me/lab": "L", "/home/me": "H"})
+    new = scrubbed.scrubbed(text, {"/people/me/lab": "L", "/people/me": "H"})
     # The oracle reads from left to right.
     told, place = "", 0
     while place < len(text):
-        fit = next((each for each in ("/home/me/lab", "/home/me") if alone(text, place, each)), None)
-        told += {"/home/me/lab": "L", "/home/me": "H"}[fit] if fit else text[place]
+        fit = next((each for each in ("/people/me/lab", "/people/me") if alone(text, place, each)), None)
+        told += {"/people/me/lab": "L", "/people/me": "H"}[fit] if fit else text[place]
         place += len(fit) if fit else 1
     assert new == told
 
