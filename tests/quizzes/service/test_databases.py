@@ -95,7 +95,7 @@ def test_a_deadlock_with_another_process_refuses_nothing_that_may_be_sent_again(
     run = store.run("deadlock", "01")
     base = Entry(run, "deadlock", "01", "x", 1, "nonce-x", "f", 0.0, "2026-12-02T22:38:41.123456Z", b"reply")
     mine = [replace(base, question=name, nonce=f"nonce-{name}") for name in ("b", "a")]
-    theirs = {name: vars(replace(base, question=name, nonce=f"their-nonce-{name}")) for name in ("a", "b")}
+    theirs = {name: replace(base, question=name, nonce=f"their-nonce-{name}").row(base.reply) for name in ("a", "b")}
     outcomes = []
     with store.engine.connect() as other:
         other.execute(answers.insert(), theirs["b"])
