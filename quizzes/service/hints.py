@@ -1,4 +1,4 @@
-"""Hints that learners have asked for. A hint has its number, so that asking twice is asking once, and a lost reply costs nothing.
+"""Hints that learners have asked for. A hint has its number, so asking twice is asking once, and a lost reply costs nothing.
 
 A row is written before the hint is sent: whoever has read a hint has paid for it; who never got it asks again, for nothing.
 """

@@ -49,8 +49,9 @@ class Entry:
 
 
 Outcome = bytes | Paid | ServiceError
-"""The reply that is recorded, of this answer or of the one that it repeats; what is paid for, once a hint is; or why nothing was
-recorded."""
+"""The reply that is recorded, of this answer or of the one that it repeats; what is paid for, once a hint is; or why nothing
+was recorded."""
+_Costs = dict[tuple[str, str], tuple[float, ...]]
 
 
 class Writer:
@@ -153,7 +154,7 @@ class Writer:
     def _hint(
         self,
         wanted: Wanted,
-        costs: dict[tuple[str, str], tuple[float, ...]],
+        costs: _Costs,
         count: int,
         best: float,
         asked: list[dict[str, Any]],
@@ -171,7 +172,7 @@ class Writer:
 
     def _refusal(self, entry: Entry, count: int, best: float) -> ServiceError | None:
         if best >= 1.0:
-            return ServiceError(409, "settled", _("This question has full marks already; nothing can be added."))
+            return ServiceError(409, "settled", _("This question is answered right already; nothing can be added."))
         if entry.attempt > self._attempts:
             return ServiceError(409, "no-attempts", _("No attempt is left at this question; the best one counts."))
         if entry.attempt != count + 1:
