@@ -14,6 +14,7 @@ from typing import Any
 from quizzes.answers import is_answer
 from quizzes.online.access import Access
 from quizzes.online.asked import Asked, read
+from quizzes.online.hints import Hints
 from quizzes.online.proof import complaint
 from quizzes.online.sheet import Sheet, from_json
 from quizzes.online.telling import Told, told
@@ -43,6 +44,7 @@ class Desk:
         self._watch, self._unwritten = watch, bool(sheet.run)
         self._tried = set[str]()
         """Nonces of answers that may have reached the service."""
+        self.hints = Hints()
         self._renewing = set[str]()
         """Names of questions that were judged, and are asked with the next attempt once they are fetched again."""
 
@@ -59,6 +61,8 @@ class Desk:
                 return _("Nothing was sent: this question is settled.")
             if question.name in self._renewing:
                 return _("Nothing was sent: the next attempt at this question is being fetched from the service.")
+            if question.name in self.hints.wanted:
+                return _("Nothing was sent: a hint to this question is on its way. Read it, and send your answer then.")
             before = self.sheet.waiting(question.name)
             if before is not None and before["nonce"] in self._tried:
                 return _("Nothing was sent: your last answer may have reached the service, and its reply is waited for.")
@@ -74,9 +78,38 @@ class Desk:
                 "at": datetime.now(UTC).isoformat(timespec="microseconds"),
                 "run": self.sheet.run,
             }
+            sure = self.sheet.sure.get(question.name)
+            if sure is not None and question.confidence:
+                entry["confidence"] = sure
             self.sheet.wait(entry)
+            self.hints.said.pop(question.name, None)
             self._kept({question.name})
         return ""
+
+    def ask_hint(self, question: Asked, number: int) -> str:
+        """Ask for a hint; why it is not asked for, in a sentence, or ""."""
+        with self.lock:
+            if question.name in self.hints.wanted:
+                return _("A hint to this question is on its way already; it is paid for once.")
+            if self.sheet.waiting(question.name) or question.name in self._renewing:
+                return _("No hint was asked for: your answer to this question is on its way.")
+            why = self.hints.ask(question, number, self.locale)
+            self._watch({question.name})
+        return why
+
+    def be_sure(self, name: str, percent: float | None) -> None:
+        """How sure the learner is of the next answer, in per cent; None takes it back."""
+        with self.lock:
+            if percent is None:
+                self.sheet.sure.pop(name, None)
+            else:
+                self.sheet.sure[name] = percent
+            self._watch(set())
+
+    def sure_of(self, name: str) -> float | None:
+        """What was said of the next answer, or of the one that is on its way."""
+        with self.lock:
+            return self.sheet.sure.get(name, (self.sheet.waiting(name) or {}).get("confidence"))
 
     def draft(self, name: str, answer: Any) -> None:
         with self.lock:
@@ -108,7 +141,7 @@ class Desk:
         """Until all (or `name`) is judged or known to be away, or the questions are there; whether that came in time."""
 
         def done() -> bool:
-            waiting = {entry["question"] for entry in self.sheet.unsent.values()} | self._renewing
+            waiting = {entry["question"] for entry in self.sheet.unsent.values()} | self._renewing | set(self.hints.wanted)
             waits = bool(waiting) if name is None else name in waiting
             return bool(self.trouble) or (self.loaded and not waits)
 
@@ -144,6 +177,7 @@ class Desk:
             if not self.loaded:
                 self._take_up_progress()
             self._give_up_changed()
+            self.hints.fetched(before, self.questions)
             self.loaded, self.trouble = True, ""
             self._renewing.clear()
             new = {question.name for question in self.questions if question != before.get(question.name)}
@@ -159,7 +193,33 @@ class Desk:
             first = entry["nonce"] not in self._tried
             self._tried.add(entry["nonce"])
             content = {name: entry[name] for name in ("question", "attempt", "answer", "nonce", "locale", "edition")}
+            if "confidence" in entry:
+                content["confidence"] = entry["confidence"]
             return {"lesson": self.lesson, "content": content, "first": first}
+
+    def next_hint(self) -> dict[str, Any] | None:
+        with self.lock:
+            content = next(iter(self.hints.wanted.values()), None)
+            return None if content is None else {"lesson": self.lesson, "content": content}
+
+    def hinted(self, content: dict[str, Any], reply: dict[str, Any]) -> bool:
+        name = content["question"]
+        with self.lock:
+            self.trouble = ""
+            question = next((one for one in self.questions if one.name == name), None)
+            new = self.hints.came(question, reply) if question is not None else None
+            self.hints.wanted.pop(name, None)
+            if new is not None and new.offer is not None:
+                self.questions = tuple(new if one.name == name else one for one in self.questions)
+                told = {"hint_offer": new.offer.model_dump(mode="json")}
+                self.sheet.questions = [one | told if one.get("name") == name else one for one in self.sheet.questions]
+            self._kept({name})
+        return new is not None
+
+    def no_hint(self, content: dict[str, Any], why: str) -> None:
+        with self.lock:
+            self.hints.refused(content["question"], why)
+            self._kept({content["question"]})
 
     def unreached(self, entry: dict[str, Any]) -> None:
         with self.lock:
@@ -195,8 +255,9 @@ class Desk:
             same = why == self.trouble
             self.trouble = why
             waiting = {entry["question"] for entry in self.sheet.unsent.values()}
-            if not same:
-                self._watch(waiting)
+            given_up = self.hints.give_up(why) if why else set[str]()
+            if not same or given_up:
+                self._watch(waiting | given_up)
             self._changed.notify_all()
 
     # --- keeping --------------------------------------------------------------------------------------------------
@@ -256,6 +317,14 @@ class Desk:
             said = _("This notebook holds answers of {learner} from another run; they are kept in it, and are not yours here.")
             self.notes.append(said.format(learner=held.learner or "?"))
         self.sheet = Sheet(self.lesson, others=[*held.others, held.kept()])
+
+    def kept(self) -> list[dict[str, Any]]:
+        """The sheets of all runs that the progress file holds, as JSON."""
+        try:
+            return list(self.progress.read()["judged"].values())
+        except ProgressError as error:
+            self.notes.append(str(error))
+            return []
 
     def _take_up_progress(self) -> None:
         """What this computer's progress file holds of the run: another notebook, or one that was not saved."""

@@ -18,6 +18,8 @@ def complaint(reply: dict[str, Any], run: str, issuers: Iterable[str]) -> str:
         hashed = answer_hash(reply.get("answer"))
     except ReceiptError:
         return _("its receipt is damaged, was edited or is of another service")
+    if claims.hints != reply.get("hints", 0):
+        return _("it was edited: its receipt says something else")
     if claims.run != run or claims.answer_hash != hashed or any(reply.get(name) != getattr(claims, name) for name in _SAME):
         return _("it was edited: its receipt says something else")
     return ""
