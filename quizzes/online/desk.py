@@ -15,7 +15,7 @@ from quizzes.answers import is_answer
 from quizzes.online.access import Access
 from quizzes.online.asked import Asked, read
 from quizzes.online.hints import Hints
-from quizzes.online.proof import complaint
+from quizzes.online.proof import clock_off, complaint
 from quizzes.online.sheet import Sheet, from_json
 from quizzes.online.telling import Told, told
 from quizzes.online.together import together
@@ -46,7 +46,7 @@ class Desk:
         """Nonces of answers that may have reached the service."""
         self.hints = Hints()
         self._renewing = set[str]()
-        """Names of questions that were judged, and are asked with the next attempt once they are fetched again."""
+        """Names of questions of which something is new: they are asked as they stand now once they are fetched again."""
 
     # --- the learner ----------------------------------------------------------------------------------------------
 
@@ -60,7 +60,7 @@ class Desk:
             if question.settled:
                 return _("Nothing was sent: this question is settled.")
             if question.name in self._renewing:
-                return _("Nothing was sent: the next attempt at this question is being fetched from the service.")
+                return _("Nothing was sent: what is new of this question is being fetched from the service.")
             if question.name in self.hints.wanted:
                 return _("Nothing was sent: a hint to this question is on its way. Read it, and send your answer then.")
             before = self.sheet.waiting(question.name)
@@ -213,12 +213,15 @@ class Desk:
                 self.questions = tuple(new if one.name == name else one for one in self.questions)
                 told = {"hint_offer": new.offer.model_dump(mode="json")}
                 self.sheet.questions = [one | told if one.get("name") == name else one for one in self.sheet.questions]
+            else:
+                self._renewing.add(name)
             self._kept({name})
         return new is not None
 
     def no_hint(self, content: dict[str, Any], why: str) -> None:
         with self.lock:
             self.hints.refused(content["question"], why)
+            self._renewing.add(content["question"])  # what was known of it is old
             self._kept({content["question"]})
 
     def unreached(self, entry: dict[str, Any]) -> None:
@@ -271,24 +274,15 @@ class Desk:
             said = _("The service's reply to {name} cannot be relied on, because {why}. Tell your instructor.")
             self.notes.append(said.format(name=reply["question"], why=why))
             return False
-        self._look_at_clock(reply)
+        off = clock_off(self.sheet.unsent.get(reply["nonce"]), reply)
+        if off > _CLOCK:
+            said = _("The clock of this computer is {minutes:.0f} minutes off the service's; the service's time counts.")
+            self.notes.append(said.format(minutes=off / 60))
         known, last = reply["nonce"] in self.sheet.replies, self.sheet.last.get(reply["question"])
         self.sheet.judged(reply)
         if last is not None and (known or last in self.sheet.unsent):
             self.sheet.last[reply["question"]] = last  # what was said or given since, stays the last
         return True
-
-    def _look_at_clock(self, reply: dict[str, Any]) -> None:
-        """An answer is judged after it was given and before its reply is read; else one of two clocks is wrong."""
-        entry = self.sheet.unsent.get(reply["nonce"])
-        if entry is None:
-            return
-        judged = datetime.fromisoformat(reply["at"])
-        given, now = datetime.fromisoformat(entry["at"]), datetime.now(UTC)
-        off = max((given - judged).total_seconds(), (judged - now).total_seconds())
-        if off > _CLOCK:
-            said = _("The clock of this computer is {minutes:.0f} minutes off the service's; the service's time counts.")
-            self.notes.append(said.format(minutes=off / 60))
 
     def _one_less(self, name: str, reply: dict[str, Any]) -> None:
         left, settled = reply.get("attempts_left"), reply.get("settled")
