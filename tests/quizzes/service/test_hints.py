@@ -209,6 +209,19 @@ def test_a_database_from_before_hints_keeps_its_answers(settings):
         assert ada.lesson().json()["run"] == before["run"]
 
 
+def test_a_hint_that_is_added_makes_no_receipt_of_before_worthless(settings, bank):
+    path = bank / "01_small.yaml"
+    text = path.read_text()
+    with TestClient(create_app(settings)) as client:
+        before = claims(Learner(client).send("q3", "1 GB"))
+    path.write_text(text.replace("CANARY-H1", "CANARY-H9").replace("tolerance: 0.01", "tolerance: 0.01, hint_cost: 0.5"))
+    with TestClient(create_app(settings)) as client:
+        assert claims(Learner(client, BOB).send("q3", "1 GB")).bank == before.bank
+    path.write_text(text.replace("8 * n", "9 * n"))
+    with TestClient(create_app(replace(settings, db_url=settings.db_url + "2"))) as client:
+        assert claims(Learner(client).send("q3", "1 GB")).bank != before.bank
+
+
 def test_a_hint_that_left_the_bank_stays_paid_for(settings, bank):
     with TestClient(create_app(settings)) as client:
         Learner(client).hint("q3")

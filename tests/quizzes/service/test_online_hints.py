@@ -210,6 +210,15 @@ def test_how_sure_one_was_is_shown_as_the_practice_quiz_shows_it(quiz, line, mon
     assert again.calibration() == shown
 
 
+def test_a_record_that_forgets_its_hints_is_said(quiz, line, monkeypatch, tmp_path):
+    quiz.hint("q3")
+    quiz.answers["q3"] = right(quiz)
+    content = quiz._desk.sheet.to_json()
+    assert from_json(content, notes := []).receipts() == quiz.receipts() and not notes
+    content["replies"][0]["hints"] = 0
+    assert from_json(content, notes := []).receipts() == [] and "was edited" in notes[0]
+
+
 def test_a_confidence_stays_with_the_next_answer_that_counts(quiz, line):
     quiz.sure("q3", 90)
     quiz.answers["q3"] = "1,2,3"
