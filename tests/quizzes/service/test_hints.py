@@ -71,6 +71,10 @@ def test_a_second_attempt_does_not_give_hints_back_and_the_first_keeps_its_score
     assert ada.hint("q3", attempt=1).json()["error"] == "stale"
     texts = [ada.hint("q3", number, attempt=2).json()["text"] for number in (1, 2)]
     assert ada.question("q3")["hint_offer"]["texts"] == texts
+    # Asked for once more it has the numbers of the attempt that is meant, and of none that is still to come.
+    again = {attempt: ada.hint("q3", attempt=attempt).json() for attempt in (1, 2, 5)}
+    assert [again[attempt]["attempt"] for attempt in (1, 2, 5)] == [1, 2, 2]
+    assert again[5]["text"] == again[2]["text"] == texts[0] != again[1]["text"]
     reply = ada.send("q3", right(ada), attempt=2)
     assert (claims(reply).score, claims(reply).hints) == (0.5, 2)
     held = ada.lesson().json()["answers"]

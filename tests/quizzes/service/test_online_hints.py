@@ -240,8 +240,11 @@ def test_widgets(quiz, line):
     first.click()
     line.open.set()
     assert quiz._desk.wait(PATIENCE)
+    heard = []
+    card.help.told.observe(lambda change: heard.append(change["new"]), "value")
     first.click()
     assert paid(line) == 0.25, "a double click is one hint"
+    assert "CANARY-H1" in heard[-1], "pressed again it is read out again"
     assert "Hint 1: CANARY-H1" in card.help.told.value and 'role="alert"' in card.help.told.value
     assert first.description == "Hint 1 to q3" and not second.disabled
     assert second.description == "Hint 2 to q3 (costs 25%)"
