@@ -213,7 +213,8 @@ class Help:
         asked = self._quiz._desk.hints
         if self._question.name in asked.wanted:
             fresh, why = False, why or _("… The hint is on its way")
-        said = [*hints.lines(self._question), why or asked.said.get(self._question.name, "")]
+        taken = hints.lines(self._question)
+        said = [*taken, hints.offered(self._question) if taken else "", why or asked.said.get(self._question.name, "")]
         lines = "<br>".join(escape(line) for line in said if line)
         if lines == self._said:
             return

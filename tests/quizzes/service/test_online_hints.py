@@ -246,6 +246,7 @@ def test_widgets(quiz, line):
     assert paid(line) == 0.25, "a double click is one hint"
     assert "CANARY-H1" in heard[-1], "pressed again it is read out again"
     assert "Hint 1: CANARY-H1" in card.help.told.value and 'role="alert"' in card.help.told.value
+    assert "Taken: 1, for 25% of the points." in card.help.told.value
     assert first.description == "Hint 1 to q3" and not second.disabled
     assert second.description == "Hint 2 to q3 (costs 25%)"
     assert quiz.sure("q3", 75) and card.sure.value == 75
