@@ -23,7 +23,7 @@ _ASKED = {
     "dollars": N_("Your guess, in dollars:"),
     "ratio": N_("Your guess, how many times:"),
 }
-_HOWS = (N_("Measured"), N_("Simulated"), N_("Counted"), N_("Calculated"))
+_HOWS = (N_("Measured"), N_("Simulated"), N_("Counted"), N_("Calculated"), N_("Recorded"))
 _SURE = {N_("a guess"): 30, N_("rather sure"): 60, N_("sure"): 90}
 
 

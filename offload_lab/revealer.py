@@ -18,6 +18,12 @@ import numpy as np
 KINDS = ("read", "write", "fetch", "update")
 ELEMENTS = 64
 
+What = tuple[str, int, int | None]
+"""Kind, partition, buffer."""
+Watch = Callable[[str, int, int | None, int, int], None]
+"""Told the kind, the partition (-1: none), the buffer (None: none), which half is over (0: all of it), and the number of the
+transfer, counted from 0 in the order in which they were started (-1: none)."""
+
 
 class Pending:
     """A transfer under way."""
@@ -45,10 +51,21 @@ class Bench:
 
     `read`, `write`, `fetch` and `update_later` only start something, and return what can be waited for. After the step the
     state of partition p on disk has to be what it was plus its gradient, and so has what was published, where it was.
+
+    `watch` is called right after each half of a transfer, and after each call that works at once: never twice at a time, for
+    whoever lets a second half go waits for its end.
     """
 
-    def __init__(self, held_back: Collection[str] = (), *, gradients_here: bool = True, partitions: int = 5) -> None:
+    def __init__(
+        self,
+        held_back: Collection[str] = (),
+        *,
+        gradients_here: bool = True,
+        partitions: int = 5,
+        watch: Watch | None = None,
+    ) -> None:
         self.partitions = range(partitions)
+        self._watch = watch
         self.held_back = held_back
         self.disk = [np.arange(ELEMENTS, dtype=np.float64) + 1000 * p for p in self.partitions]
         self.buffers = [np.full(ELEMENTS, np.nan) for _ in range(2)]
@@ -61,39 +78,47 @@ class Bench:
 
     def read(self, partition: int, buffer: int) -> Pending:
         """Start to bring the state of `partition` from disk into `buffer`."""
-        return self._transfer("read", self.disk[partition], self.buffers[buffer], poison=True)
+        return self._transfer(("read", partition, buffer), self.disk[partition], self.buffers[buffer], poison=True)
 
     def write(self, partition: int, buffer: int) -> Pending:
         """Start to bring what is in `buffer` to disk, as the state of `partition`."""
-        return self._transfer("write", self.buffers[buffer], self.disk[partition], poison=False)
+        return self._transfer(("write", partition, buffer), self.buffers[buffer], self.disk[partition], poison=False)
 
     def fetch(self, partition: int) -> Pending:
         """Start to bring the gradient of `partition` from the accelerator to `gradients`."""
-        return self._transfer("fetch", self._on_device[partition], self.gradients[partition], poison=True)
+        return self._transfer(("fetch", partition, None), self._on_device[partition], self.gradients[partition], poison=True)
 
     def update(self, partition: int, buffer: int) -> None:
         """Add the gradient of `partition` to what is in `buffer`; over when this returns."""
         self.buffers[buffer] += self.gradients[partition]
+        self._seen("update", partition, buffer, 0)
 
     def update_later(self, partition: int, buffer: int) -> Pending:
         """Start what `update` does."""
         state, gradient = self.buffers[buffer], self.gradients[partition]
         halves = (slice(None, ELEMENTS // 2), slice(ELEMENTS // 2, None))
-        return self._start("update", *(lambda half=half: _add(state[half], gradient[half]) for half in halves))
+        what = ("update", partition, buffer)
+        return self._start(what, *(lambda half=half: _add(state[half], gradient[half]) for half in halves))
 
     def zero_gradient(self, partition: int) -> None:
         """Make the gradient of `partition` zero; over when this returns."""
         self.called.add("zero_gradient")
         self.gradients[partition].fill(0.0)
+        self._seen("zero_gradient", partition, None, 0)
 
     def publish(self) -> None:
         """Declare what is on disk to be the new state: from here on it is what a crash leaves."""
         self.called.add("publish")
         self.published = [state.copy() for state in self.disk]
+        self._seen("publish", -1, None, 0)
 
     # --- for `reveal` ---------------------------------------------------------------------------------------------
 
-    def _transfer(self, kind: str, source: np.ndarray, target: np.ndarray, poison: bool) -> Pending:
+    def _seen(self, kind: str, partition: int, buffer: int | None, half: int, transfer: int = -1) -> None:
+        if self._watch is not None:
+            self._watch(kind, partition, buffer, half, transfer)
+
+    def _transfer(self, what: What, source: np.ndarray, target: np.ndarray, poison: bool) -> Pending:
         def first() -> None:
             if poison:
                 target.fill(np.nan)
@@ -102,11 +127,21 @@ class Bench:
         def second() -> None:
             target[ELEMENTS // 2 :] = source[ELEMENTS // 2 :]
 
-        return self._start(kind, first, second)
+        return self._start(what, first, second)
 
-    def _start(self, kind: str, first: Callable[[], None], second: Callable[[], None]) -> Pending:
-        self._started.append(Pending(first, second, kind in self.held_back))
+    def _start(self, what: What, first: Callable[[], None], second: Callable[[], None]) -> Pending:
+        one, other = self._half(what, 1, first), self._half(what, 2, second)
+        self._started.append(Pending(one, other, what[0] in self.held_back))
         return self._started[-1]
+
+    def _half(self, what: What, number: int, half: Callable[[], None]) -> Callable[[], None]:
+        transfer = len(self._started)
+
+        def run() -> None:
+            half()
+            self._seen(*what, number, transfer)
+
+        return run
 
     def end(self, backwards: bool) -> None:
         """Let all that is held back end, in the order in which it was started or the other way round."""

@@ -17,6 +17,8 @@ from offload_lab.plan import Plan
 
 Kind = Literal["plain", "deepspeed", "fsdp2"]
 KINDS: tuple[Kind, ...] = ("plain", "deepspeed", "fsdp2")
+NEVER_REACHED = 1e30
+"""A norm of gradients, for who cannot be told that nothing is to be clipped."""
 
 
 def as_accelerate(plan: Plan, recipe: Recipe | None = None, kind: Kind | None = None, deepspeed_file: str | None = None) -> str:
@@ -156,8 +158,12 @@ def _deepspeed(plan: Plan, recipe: Recipe, file: str | None) -> tuple[dict[str, 
         "zero3_init_flag": moves(plan),
         "zero_stage": stage(plan),
     }
-    if recipe.clip is not None:
-        config["gradient_clipping"] = recipe.clip
+    config["gradient_clipping"] = NEVER_REACHED if recipe.clip is None else recipe.clip
+    if recipe.clip is None:
+        notes.append(
+            "Nothing is to be clipped, so gradient_clipping is a norm that no gradient has: Accelerate 1.12 passes no 0 on, "
+            "and where nothing is said, DeepSpeed 0.19 clips at 1."
+        )
     if config["zero_stage"] == 3:
         config["zero3_save_16bit_model"] = True
     precision = {"bfloat16": "bf16", "float16": "fp16", "float32": "no"}[plan.model.dtype]

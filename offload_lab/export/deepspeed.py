@@ -41,8 +41,8 @@ def as_deepspeed(plan: Plan, recipe: Recipe | None = None) -> dict[str, Any]:
         "train_micro_batch_size_per_gpu": model.batch,
         "gradient_accumulation_steps": model.accumulation,
     }
-    if recipe.clip is not None:
-        config["gradient_clipping"] = recipe.clip
+    # 0 is not clipped, and has to be said: where nothing is, DeepSpeed 0.19 clips at 1.
+    config["gradient_clipping"] = 0.0 if recipe.clip is None else recipe.clip
     config["optimizer"] = {"type": "AdamW", "params": recipe.arguments()}
     if model.dtype == "bfloat16":
         config["bf16"] = {"enabled": True}

@@ -13,8 +13,8 @@ from quizzes.say import _
 
 FILE = "nbgrader_config.py"
 _LINE = 'c.Autograde.sanitize_preprocessors = ["quizzes.nbgrader.refusing.RefuseToRun"]'
-_TEXT = f"""# nbgrader and its formgrader read this where they work on this folder. Add what you like; without the last line, the
-# button "Autograde" runs what learners wrote.
+_TEXT = f"""# nbgrader and its formgrader read this where they work on this folder. Add what you like; without the last line,
+# the button "Autograde" runs what learners wrote.
 c = get_config()  # noqa: F821
 {_LINE}
 """
@@ -46,9 +46,7 @@ def guard(course: Path) -> str:
     except FileExistsError:
         if _LINE in path.read_text(encoding="utf-8", errors="replace"):
             return ""
-        said = _(
-            "{path} is yours and was left alone. Add this line; without it, nbgrader's own autograde runs code:\n    {line}"
-        )
+        said = _("{path} is yours and was left alone. Add this line, or nbgrader's own autograde runs code:\n    {line}")
         return said.format(path=path, line=_LINE)
     return ""
 

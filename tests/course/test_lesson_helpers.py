@@ -154,3 +154,11 @@ def test_a_unit_of_another_kind_is_not_taken(fresh_kernel, capsys):
     assert asked.value is None and "Not noted: " in capsys.readouterr().out
     with pytest.raises(ValueError, match="parsecs"):
         prediction.Prediction("far", "How far?", unit="parsecs")
+
+
+def test_the_example_is_one_that_would_be_taken(fresh_kernel, capsys):
+    asked = prediction.Prediction("few", "How many of 400?", most=400, unit="count", called="few")
+    asked.show()
+    (example,) = capsys.readouterr().out.split("few.value = ")[1:]
+    asked.value = example.strip().strip('"')
+    assert asked.value is not None

@@ -37,7 +37,7 @@ def test_stdout_is_the_file(plan_file, tmp_path):
 def test_settings_go_through(plan_file):
     config = json.loads(run("deepspeed", plan_file, "--lr", "3e-4", "--weight-decay", "0.1", "--clip", "0").stdout)
     assert config["optimizer"]["params"]["lr"] == 3e-4 and config["optimizer"]["params"]["weight_decay"] == 0.1
-    assert "gradient_clipping" not in config
+    assert config["gradient_clipping"] == 0
     told = yaml.safe_load(run("accelerate", plan_file, "--kind", "deepspeed", "--deepspeed-file", "ds.json").stdout)
     assert told["deepspeed_config"]["deepspeed_config_file"] == "ds.json"
 
