@@ -64,12 +64,8 @@ def page(made: Plan, margin: float = 0.2, stop: str = "", back: str = "") -> str
     lines = [title.format(model=load.name, parameters=load.parameters, dtype=load.dtype, machine=made.hardware.name)]
     if not made.fits:
         return "\n".join([*lines, _wrapped(_("It does not fit. {why}").format(why=made.why))])
-    lines += [
-        "",
-        _("Plan (predicted): {placement}; checkpointing: {way}; runs with {system}.").format(
-            placement=made.placement, way=load.checkpointing, system=made.placement.runs_with
-        ),
-    ]
+    said = _("Plan (predicted): {placement}; checkpointing: {way}; runs with {system}.")
+    lines += ["", _wrapped(said.format(placement=made.placement, way=load.checkpointing, system=made.placement.runs_with))]
     for tier in TIERS:
         if made.total(tier):
             said = _("  {tier}: {size} at the peak, of {room} ({source})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import tempfile
@@ -155,3 +156,24 @@ class Drawn(Shown):
 
     def svg(self) -> str:
         return badge.render(self._own.document).decode()
+
+
+_WAYS = ("spaces", "line end", "cut off", "signed again", "another issuer")
+
+
+def tampered(own: Own, way: str) -> bytes:
+    """The certificate's bytes bent in one of five ways: written with spaces, with another line end, cut off, the name changed and
+    signed anew with another key, or that key's name put into it without a new signature. Raises ValueError for another way."""
+    document = own.document
+    if way == "spaces":
+        return json.dumps(document, ensure_ascii=False, indent=1).encode() + b"\n"
+    if way == "line end":
+        return own.data.rstrip(b"\n") + b"\r\n"
+    if way == "cut off":
+        return own.data[: len(own.data) // 2]
+    other = Ed25519PrivateKey.generate()
+    if way == "signed again":
+        return issue("Somebody Else", 1, 1, b"", other).data
+    if way == "another issuer":
+        return own.data.replace(own.did.encode(), public_name(other).encode())
+    raise ValueError(_("way={way!r}: one of {ways} is needed").format(way=way, ways=", ".join(map(repr, _WAYS))))

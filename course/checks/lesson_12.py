@@ -148,8 +148,8 @@ signed_bytes = _Kept(
         ),
         Idea(
             N_(
-                "You hash the document alone. Then anybody could change the date and the purpose of the proof, and it would still "
-                "be whole."
+                "You hash the document alone. Then anybody could change the date and the purpose of the proof, and it would "
+                "still be whole."
             ),
             _document_alone,
         ),
@@ -177,13 +177,14 @@ signed_bytes = _Kept(
         ),
         Idea(
             N_(
-                "This is the JSON that Python writes by itself: with spaces, in the order of the keys, é as \\u00e9. None of it is "
-                "canonical."
+                "This is the JSON that Python writes by itself: with spaces, in the order of the keys, é as \\u00e9. None of "
+                "it is canonical."
             ),
             _written(sort_keys=False, separators=None, ensure_ascii=True),
         ),
     ],
     N_(
-        "Take the proof out of the document, and proofValue out of the proof. Write both as canonical JSON, hash each, join them."
+        "Take the proof out of the document, and proofValue out of the proof. Write both as canonical JSON, hash each, join "
+        "the two."
     ),
 )
