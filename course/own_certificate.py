@@ -48,6 +48,12 @@ class Own:
     __repr__ = __str__
 
     @property
+    def place(self) -> int:
+        """Where in the file the name begins."""
+        before = b'"identityHash":"'
+        return self.data.index(before) + len(before)
+
+    @property
     def document(self) -> dict[str, Any]:
         """The signed credential as a fresh dict."""
         held: dict[str, Any] = strict_json.loads(self.data)
@@ -162,8 +168,11 @@ _WAYS = ("spaces", "line end", "cut off", "signed again", "another issuer")
 
 
 def tampered(own: Own, way: str) -> bytes:
-    """The certificate's bytes bent in one of five ways: written with spaces, with another line end, cut off, the name changed and
-    signed anew with another key, or that key's name put into it without a new signature. Raises ValueError for another way."""
+    """The certificate's bytes bent in one of five ways: "spaces" between its parts, another "line end", "cut off" in the
+    middle, "signed again" by a new key under another name, or "another issuer" put into it, with the old signature.
+
+    Raises ValueError for another way.
+    """
     document = own.document
     if way == "spaces":
         return json.dumps(document, ensure_ascii=False, indent=1).encode() + b"\n"

@@ -13,7 +13,7 @@
 # ## Recall
 #
 # - From lesson 0: a figure is measured, simulated or quoted, and a prediction is written down before it is compared.
-# - From lessons 1 to 10: some numbers that you had not expected. Which ones?
+# - From lessons 1, 3, 4, 5, 6 and 10: some numbers that you had not expected. Which ones?
 #
 # Before you run the next cell, say it to yourself: were your predictions too high or too low, and when you said *sure*, were you
 # right? The cell reads the lessons that lie beside this one, as they were last saved.
@@ -30,7 +30,7 @@ taught()
 #
 # ## Predict
 #
-# Three numbers, this time about you, about a signature and about a plan. The third question comes in its place.
+# Three numbers: about you, about a signature, and about a plan. The third comes in its place.
 
 # %% id="predict-score"
 from course.prediction import Prediction
@@ -61,8 +61,9 @@ flips.show()
 # ## What comes back
 #
 # A question that you missed, or for which you took a hint, comes back: soon at first, and later each time that you know it. The
-# dates are computed by FSRS, an open scheduler that is fitted to how people forget. Here is what it plans for a question that was
-# missed once and is right from then on, and for one that was missed three times.
+# dates are computed by FSRS, an open scheduler that is fitted to how people forget (Ye, Su and Cao, *A Stochastic Shortest Path
+# Algorithm for Optimizing Spaced Repetition Scheduling*, 2022). Here is what it plans for a question that was missed once and is
+# right from then on, and for one that was missed three times.
 
 # %% id="back"
 from course.coming_back import days, told
@@ -89,20 +90,21 @@ print(quiz.review())
 #
 # ## Bytes
 #
-# Where do the sixteen bytes of a parameter lie? Weights and gradients stay where the model is; the state is what moves. (Lesson 1
-# measured it. What activations take is not in it, and no optimizer moves them.)
+# Where do the sixteen bytes of a parameter lie? Weights and gradients stay where the model is; the state is what moves (lesson 1
+# measured it). In RAM it is 10 bytes of a bfloat16 parameter; on the disk two slots of 12, so that a crash finds a whole one
+# (lesson 5). What activations take is not in it, and no optimizer moves them.
 
 # %% id="bytes"
 from offload_lab.state_bytes import readable, training_bytes
 
-n = 7_000_000_000
+print("7 billion    weights and gradients     state   on the disk   (calculated, between two steps)")
 for dtype in ("bfloat16", "float32"):
     for tier in ("adamw", "ram", "disk"):
-        taken = training_bytes(n, dtype, tier)
-        lying = {"in memory": sum(taken.ram.values()), "on the disk": taken.disk_bytes}
-        told_ = ", ".join(f"{readable(size)} {where}" for where, size in lying.items() if size)
-        print(f"7 billion, {dtype:9} {tier:6} {told_}")
-print("(calculated, between two steps of a training without an accelerator)")
+        taken = training_bytes(7_000_000_000, dtype, tier)
+        model = taken.ram["weights"] + taken.ram["gradients"]
+        sizes = (model, sum(taken.ram.values()) - model, taken.disk_bytes)
+        shown = [readable(size) if size else "–" for size in sizes]
+        print(f"{dtype:9}{tier:6}{shown[0]:>18}{shown[1]:>10}{shown[2]:>14}")
 
 # %% [markdown] id="time-text"
 # ## Time
@@ -251,13 +253,16 @@ from course.own_certificate import at_the_prompt
 print(at_the_prompt(own.data, own.did))
 
 # %% [markdown] id="one-byte-text"
-# Now forge it. Change one letter of the name, and nothing else.
+# Now forge it. Change one bit, in the first letter of the name, and nothing else.
 
 # %% id="one-byte"
-place = own.data.index(own.learner.encode())
-forged = own.data[:place] + b"E" + own.data[place + 1 :]
-print(own.data[place - 20 : place + 20].decode(errors="replace"))
-print(forged[place - 20 : place + 20].decode(errors="replace"))
+from course.own_certificate import flipped
+
+PLACE = own.place  # or any other, from 0 to len(own.data) - 1
+
+forged = flipped(own.data, PLACE)
+for data in (own.data, forged):
+    print("…" + data[max(PLACE - 20, 0) : PLACE + 20].decode(errors="replace") + "…")
 
 found = verdict(forged, issuer=own.did)
 print(f"\nNOT VALID. {found.heading.upper()}: {found.message}")
@@ -298,8 +303,10 @@ print(f"with yours:              {verdict(liar.data, issuer=own.did).heading.upp
 # | how it was assessed | it *says* how: "self-paced" here, "service" or "instructor" there. They decide what that is worth |
 # | the person who shows it answered, alone | **no**. It says so itself, under *limits* |
 #
-# A certificate that others can rely on is issued by an instructor, with a key that is known: `offload-quiz certificate issue`. It has
-# an id to look up and an entry in a list of those revoked; the check is the one that you have just run.
+# A certificate that others can rely on is issued by an instructor, with a key that is known: `offload-quiz certificate issue`. With
+# `--registry` it has an id to look up and an entry in the list of those revoked. The check is the one that you have just run.
+#
+# One of these you can check now: is the evidence yours?
 
 # %% id="evidence"
 import base64
@@ -359,9 +366,9 @@ from quizzes.certificates import base58, did_key, ed25519
 
 if solved:
     for name, data in (("your certificate", own.data), ("the forged one", forged)):
-        certificate = json.loads(data)
-        signature = base58.decode(certificate["proof"]["proofValue"].removeprefix("z"))
         try:
+            certificate = json.loads(data)
+            signature = base58.decode(certificate["proof"]["proofValue"].removeprefix("z"))
             ed25519.verify(did_key.key_of(own.did), signature, signed_bytes(certificate))
             print(f"{name}: whole")
         except ValueError as error:
@@ -376,48 +383,58 @@ else:
 # Which plan, which targets, when is it given up, and how does one come back?
 #
 # `MODEL` is a name or a number of parameters. `MACHINE` is one of `catalogue.names()["machine"]`, or `"yours"`, which takes the
-# hardware file of lesson 0. Here is what the planner makes of each tier; all of it is predicted.
+# hardware file of lesson 0. As it stands: a model of 7 billion on a card of 24 GB, with an NVMe that reads 7 GB/s and, once its
+# cache is full, writes 1.4. Fill in your own, then predict before you go on.
+
+# %% id="task"
+MODEL, MACHINE = "llama-2-7b", "rtx4090-nvme"
+TOKENS, SEQUENCE, BATCH = 1e8, 1024, 4
+
+slower = Prediction(
+    "12-slower",
+    "With the state on the disk instead of in RAM, how many times as long does a step take?",
+    most=10_000,
+    unit="ratio",
+    called="slower",
+)
+slower.show()
 
 # %% id="plans"
 from course.design_page import line, plans
 from course.machine import yours
 
-MODEL, MACHINE = "llama-2-7b", "rtx4090-nvme"
-TOKENS, SEQUENCE, BATCH = 1e8, 1024, 4
-
 own_machine = yours(seconds=4) if MACHINE == "yours" else catalogue.machine(MACHINE)
 made = plans(MODEL, own_machine, TOKENS, sequence=SEQUENCE, batch=BATCH)
+print("All of it is predicted, at the peak:")
 for state, found in made.items():
     print(line(state, found))
+pair = [found.seconds_per_step for found in (made.get("disk"), made.get("ram")) if found and found.fits]
+if len(pair) == 2 and None not in pair:
+    slower.compare(pair[0] / pair[1], "Calculated")
+else:
+    print("Not both of RAM and disk can be had here, so there is nothing to compare.")
 
 # %% [markdown] id="choose-text"
-# Choose one, and write down your own number before the page tells it. Which lane will be the longest? Divide its bytes by what it
-# carries.
-
-# %% id="choose"
-CHOICE = "ram"
-
-step = Prediction(
-    "12-step", "How many seconds does a step take with your choice, by the longest lane?", most=1e5, unit="seconds", called="step"
-)
-step.show()
+# Now choose, and write the two lines that no planner knows.
 
 # %% id="page"
 from course.design_page import page
 
+CHOICE = "ram"
 MARGIN = 0.2  # how much more than predicted a run may take; a share
 STOP = ""  # in your words: when is the run given up?
 BACK = ""  # in your words: how does one come back to the last good step?
 
-chosen = made[CHOICE] if CHOICE in made else next(iter(made.values()))
-if chosen.fits and chosen.seconds_per_step is not None:
-    step.compare(chosen.seconds_per_step, "Calculated")
-print(page(chosen, MARGIN, STOP, BACK))
+if CHOICE in made:
+    print(page(made[CHOICE], MARGIN, STOP, BACK))
+else:
+    print(f"There is no plan for {CHOICE!r}; choose one of {', '.join(made)}.")
 
 # %% [markdown] id="page-read"
 # Now read your page as the person who pays. Does each figure say where it is from? What of *not known yet* would change the
 # decision, and what would it cost to measure it? Is there a target that cannot be missed, or one that no run would reach? Would you
-# know at three in the morning what to do, from the two lines that you wrote?
+# know at three in the morning what to do, from the two lines that you wrote? (Try a `BATCH` of 1, or 32, and look what becomes the
+# longest lane.)
 #
 # When it holds, `offload-lab plan … --json > plan.json` writes the plan, and `offload-lab gate --script my_workload.py --targets
 # plan.json` holds a run to it (lesson 9).
