@@ -97,14 +97,14 @@ print(quiz.review())
 # %% id="bytes"
 from offload_lab.state_bytes import readable, training_bytes
 
-print("7 billion    weights and gradients     state   on the disk   (calculated, between two steps)")
+print("7 billion    weights and gradients  state, or buffers   on the disk   (between two steps, calculated)")
 for dtype in ("bfloat16", "float32"):
     for tier in ("adamw", "ram", "disk"):
         taken = training_bytes(7_000_000_000, dtype, tier)
         model = taken.ram["weights"] + taken.ram["gradients"]
         sizes = (model, sum(taken.ram.values()) - model, taken.disk_bytes)
         shown = [readable(size) if size else "–" for size in sizes]
-        print(f"{dtype:9}{tier:6}{shown[0]:>18}{shown[1]:>10}{shown[2]:>14}")
+        print(f"{dtype:9}{tier:6}{shown[0]:>18}{shown[1]:>19}{shown[2]:>14}")
 
 # %% [markdown] id="time-text"
 # ## Time
