@@ -15,13 +15,14 @@ LESSON ?= en/index.ipynb
 READY := .venv/.ready
 ROOT := $(if $(filter 0,$(shell id -u)),--allow-root)
 
-.PHONY: help lab test course course-times words clean
+.PHONY: help lab test course course-times site words clean
 
 help:
 	@echo "make lab     open the course in JupyterLab (LAB_ARGS=--no-browser on a server)"
 	@echo "make test    run every test (TEST_ARGS=tests/course for some of them, JOBS=4 on more cores)"
 	@echo "make course  rebuild the notebooks from course/src"
 	@echo "make course-times  measure how long each lesson runs, for its head; takes minutes"
+	@echo "make site    write the course as pages for any web server, into site; runs every lesson (SITE_ARGS=--only 02)"
 	@echo "make words   bring the message catalogues up to date, for translators (docs/translating.md)"
 	@echo "make clean   delete the environment and what tests left behind"
 
@@ -59,6 +60,10 @@ course: $(READY)
 course-times: $(READY)
 	@echo "==> Running every lesson, timed"
 	@$(BIN)/python -m course.times $(TIMES_ARGS)
+
+site: $(READY)
+	@echo "==> Running the lessons and writing their pages"
+	@$(BIN)/python -m course.site $(SITE_ARGS)
 
 words: $(READY)
 	@echo "==> Gathering every text into course/locale"

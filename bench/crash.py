@@ -9,6 +9,7 @@ killed. The next run goes on from there.
 from __future__ import annotations
 
 import argparse
+import faulthandler
 import json
 import random
 import shutil
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from typing import IO
 
 import torch
 
@@ -60,6 +62,8 @@ def policies(directory: str) -> dict[str, OffloadPolicy]:
 
 def child(directory: str, name: str) -> None:
     """Step for ever, from what is there; say each step that is published for certain."""
+    faulthandler.register(signal.SIGUSR1, all_threads=True)  # says where it is, if it does not end
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # see `started`
     params = parameters()
     optimizer = OffloadAdamW(params, lr=0.01, offload=policies(directory)[name])
     print("built", optimizer.stats()["steps"], flush=True)
@@ -73,6 +77,27 @@ def child(directory: str, name: str) -> None:
         set_gradients(params, step)
         optimizer.step()
         print("step", step + 1, flush=True)
+
+
+def started(
+    directory: str, name: str, errors: IO[str] | None = None, environment: dict[str, str] | None = None
+) -> subprocess.Popen[str]:
+    """A child. It hears Ctrl-C once torch is imported: what arrives before waits until then.
+
+    torch imports NumPy from C and throws away whatever goes wrong there, a KeyboardInterrupt as well: such a process would
+    step for ever, and nothing of ours has begun when it happens. A signal that is blocked here is blocked in the child.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return subprocess.Popen(
+            [sys.executable, "-m", "bench.crash", "--child", directory, name],
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=environment,
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Reference:
@@ -100,27 +125,32 @@ def digest(params: list[torch.nn.Parameter], optimizer: OffloadAdamW) -> list[to
     return [parameter.detach().clone() for parameter in params] + kept
 
 
+def ended_by_force(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGUSR1)
+    time.sleep(1)  # for faulthandler to write
+    process.kill()
+
+
 def run(
     directory: str, name: str, seconds: float, reference: Reference, wait_until_built: bool, number: int = signal.SIGKILL
 ) -> tuple[bool, int, str]:
     """End one child by signal `number` after `seconds` and look at what it left: (exact, the step found, what was wrong)."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bench.crash", "--child", directory, name],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL if number == signal.SIGINT else None,  # the traceback of a KeyboardInterrupt
-        text=True,
-    )
-    assert process.stdout is not None
-    said = [process.stdout.readline()] if wait_until_built else []
-    time.sleep(seconds)
-    process.send_signal(number)
-    patience = threading.Timer(PATIENCE, process.kill)
-    patience.start()
-    said += process.stdout.read().splitlines()
-    ended = process.wait()
-    patience.cancel()
-    if ended == -signal.SIGKILL and number != signal.SIGKILL:
-        return False, -1, f"it still ran {PATIENCE} s after {signal.Signals(number).name}"
+    with tempfile.TemporaryFile("w+") as errors:
+        process = started(directory, name, errors if number == signal.SIGINT else None)  # the traceback of a KeyboardInterrupt
+        assert process.stdout is not None
+        said = [process.stdout.readline()] if wait_until_built else []
+        time.sleep(seconds)
+        process.send_signal(number)
+        patience = threading.Timer(PATIENCE, ended_by_force, [process])
+        patience.start()
+        said += process.stdout.read().splitlines()
+        ended = process.wait()
+        patience.cancel()
+        if ended in (-signal.SIGKILL, -signal.SIGUSR1) and number != signal.SIGKILL:
+            last = said[-1].strip() if said else "nothing"
+            errors.seek(0)
+            why = f"it still ran {PATIENCE} s after {signal.Signals(number).name}; it said {last}; on stderr: "
+            return False, -1, why + errors.read()[-4000:]
     steps = [int(line.split()[1]) for line in said if len(line.split()) == 2 and line.split()[1].isdigit()]
     params = parameters()
     try:

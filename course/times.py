@@ -55,6 +55,11 @@ def said(entry: tuple[float, int] | None, typed: str = "") -> str:
     return told.format(time=short(seconds), cores=cores)
 
 
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def main(arguments: list[str] | None = None) -> int:
     from course import build
     from course.running import RunError, run
@@ -69,19 +74,25 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     try:
         held = read()
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         for number in wanted or sources:
-            seconds = run(build.build(sources[number])).seconds
-            held[number] = (seconds, cores)
+            source = sources[number]
+            try:
+                seconds = run(build.build(source), name=f"{source.stem}.ipynb").seconds
+            except RunError as error:
+                print(_("{file}: {why}").format(file=source.name, why=error), file=sys.stderr)
+                return 1
+            held[number] = (seconds, cores())
             print(_("Lesson {lesson}: {seconds:.1f} s").format(lesson=number, seconds=seconds), flush=True)
-    except (TimesError, RunError, build.LessonError) as error:
+    except (TimesError, build.LessonError) as error:
         print(error, file=sys.stderr)
         return 1
     when = datetime.now(UTC).date().isoformat()
     before = json.loads(FILE.read_text(encoding="utf-8")) if FILE.exists() else {}
     new = {
-        name: {"seconds": round(seconds, 1), "cores": cores, "measured": when} if name in (wanted or sources) else before[name]
-        for name, (seconds, cores) in sorted(held.items())
+        name: {"seconds": round(seconds, 1), "cores": measured_with, "measured": when}
+        if name in (wanted or sources)
+        else before[name]
+        for name, (seconds, measured_with) in sorted(held.items())
         if name in sources
     }
     FILE.write_text(json.dumps(new, indent=1) + "\n", encoding="utf-8", newline="\n")

@@ -164,7 +164,7 @@ class BackwardUpdates:
             parameter.grad = None
             tracked.step += 1
             torch.autograd.graph.increment_version(parameter)
-            tracked.seen = tracked.now()
+            tracked.note()
         pending.defer(parameter, lambda: job.wait_for(number), refuse=self._refusal(tracked.name))
         job.arrived(number, tracked.parts)
 
@@ -245,4 +245,4 @@ class BackwardUpdates:
             for number in job.stepped:
                 tracked = engine.tracked[number]
                 tracked.step -= 1
-                tracked.seen = tracked.now()
+                tracked.note()

@@ -83,3 +83,6 @@ def _pointer_to(element):
 
 float_pointer = _pointer_to(types.float32)
 uint16_pointer = _pointer_to(types.uint16)
+uint8_pointer = _pointer_to(types.uint8)
+int32_pointer = _pointer_to(types.int32)
+int64_pointer = _pointer_to(types.int64)

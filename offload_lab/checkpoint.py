@@ -95,7 +95,7 @@ def restore(engine: Engine, state: Mapping[int, Mapping[str, Any]]) -> None:
         raise
     for number, tracked in enumerate(engine.tracked):
         tracked.step = steps[number]
-        tracked.seen = tracked.now()
+        tracked.note()
         entry = state.get(number, {})
         tracked.loaded_master = _pending_master(engine, number, entry.get("master"))
 
@@ -222,7 +222,7 @@ def _take_up(engine: Engine, generation: Generation) -> None:
     engine.steps = generation.step
     for tracked, step in zip(engine.tracked, generation.parameter_steps, strict=True):
         tracked.step = step
-        tracked.seen = tracked.now()
+        tracked.note()
         tracked.loaded_master = None
 
 

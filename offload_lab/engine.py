@@ -7,59 +7,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 
-from offload_lab import gradients, kernels, update
+from offload_lab import crowd, gradients, kernels, update
 from offload_lab.link import Link, link_of
 from offload_lab.loops import Layout
 from offload_lab.partition import BLOCK, Kind, Partition, cut, size_of
 from offload_lab.policy import OffloadPolicy
 from offload_lab.records import Records
 from offload_lab.residency import beside_staging, partition_size, place, sizing, staged_bytes
-from offload_lab.sharded import directory_of_rank, is_sharded, local
+from offload_lab.sharded import directory_of_rank
 from offload_lab.staging import Staging
 from offload_lab.stepping import Stepping
 from offload_lab.storage.files import StateFiles
 from offload_lab.storage.manifest import described_kind
 from offload_lab.trace import Recorder
-
-
-@dataclass
-class Tracked:
-    """One parameter as the engine follows it."""
-
-    parameter: torch.Tensor
-    name: str
-    dtype: str
-    amsgrad: bool = False
-    tier: str | None = None
-    """"ram" or "disk" where its group says where its state lives; else the policy decides."""
-    step: int = 0
-    seen: tuple[int, int] | None = None
-    """Version counter and address after our own last write; anything else means that somebody edited the weight."""
-    parts: tuple[int, ...] = ()
-    """Partitions that hold its state."""
-    loaded_master: torch.Tensor | None = None
-    """A bfloat16 parameter's master from a checkpoint whose weights may be loaded only after it."""
-
-    def __post_init__(self) -> None:
-        self.sharded = is_sharded(self.parameter)
-        self.numel, self.torch_dtype = self.local.numel(), self.parameter.dtype
-
-    @property
-    def local(self) -> torch.Tensor:
-        """What of the parameter is in this process; see `sharded.py`."""
-        return local(self.parameter) if self.sharded else self.parameter
-
-    def now(self) -> tuple[int, int]:
-        tensor = local(self.parameter) if self.sharded else self.parameter
-        return tensor._version, tensor.data_ptr()
-
-    def edited(self) -> bool:
-        return self.seen is not None and self.seen != self.now()
+from offload_lab.tracked import Ledger, Tracked
 
 
 class Engine:
@@ -71,6 +36,7 @@ class Engine:
     def __init__(self, policy: OffloadPolicy, describe_groups: Callable[[], list[dict]]) -> None:
         self.policy = policy
         self.tracked: list[Tracked] = []
+        self.ledger = Ledger()
         self.partitions: list[Partition] = []
         self.layouts: list[Layout] = []
         self.steps = self.skipped_steps = self.bytes_read = self.bytes_written = 0
@@ -110,9 +76,10 @@ class Engine:
         if self.policy.gradients == "float32":
             for parameter, name, *_ in parameters:
                 gradients.accumulate_in_float32(parameter, name)
+        self.ledger.resize(first + len(parameters))
         self.tracked += [
-            Tracked(parameter, name, gradients.DTYPES[parameter.dtype], amsgrad, tier)
-            for parameter, name, amsgrad, tier in parameters
+            Tracked(parameter, name, gradients.DTYPES[parameter.dtype], self.ledger, number, amsgrad, tier)
+            for number, (parameter, name, amsgrad, tier) in enumerate(parameters, start=first)
         ]
         try:
             for tracked in self.tracked[first:]:
@@ -129,7 +96,10 @@ class Engine:
             wanted = range(first, len(self.tracked))
             needing = [number for number in wanted if self.tracked[number].parameter.requires_grad]
             self.provide([number for number in needing if not self.tracked[number].parts])
+            if self.policy.overlap == "none" and crowd.is_one(tracked.numel for tracked in self.tracked):
+                crowd.reads_compiled(self.kernel)  # compiled now, so that no step waits for it
         except BaseException:
+            self.ledger.resize(first)
             del self.tracked[first:]  # or later parameters would be taken for these
             raise
 
@@ -293,7 +263,7 @@ class Engine:
             if self.failed is None:
                 self.stepping.execution.publish_rest()
         finally:
-            self.closed = why
+            self.closed, self.stepping.crowd = why, None
             self.records.close()
             self.staging.close()
             if self.files is not None:

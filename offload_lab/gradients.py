@@ -92,6 +92,15 @@ def not_finite(views: Mapping[int, View], kernel: Kernel, threads: int) -> list[
     return culprits + list(dict.fromkeys(key for key, bad in zip(keys, found.tolist(), strict=True) if bad))
 
 
+def all_finite(copies: Iterable[torch.Tensor], kernel: Kernel) -> bool:
+    """Whether all elements of these contiguous host tensors are, looked at in this thread."""
+    rows = [(copy.data_ptr(), copy.numel(), copy.element_size(), _INFINITY[copy.dtype]) for copy in copies]
+    found = np.zeros(len(rows), np.bool_)
+    if rows:
+        kernel.not_finite(np.array(rows, np.int64), found, 0, 1)
+    return not found.any()
+
+
 _TILE = 1 << 17  # elements that are converted to float32 at a time, so that they are still in the cache when they are summed
 
 

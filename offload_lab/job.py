@@ -37,6 +37,8 @@ class Job:
         self.wide, self.edited = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
         self.linked = np.zeros(count, np.bool_)
         self.scalars = np.zeros((count, SCALAR_FIELDS), np.float32)
+        self.copies: list[torch.Tensor] = []
+        """Gradients that were copied together; kept because `gradients` has their addresses."""
         self.masters: dict[int, torch.Tensor] = {}
         """float32 masters of a checkpoint that was loaded before the weights of some of these."""
         self.error: BaseException | None = None
@@ -82,7 +84,8 @@ class Job:
                 if not self._left[number]:
                     done.append(number)
         for number in done:
-            self.views[number].finish()
+            if number in self.views:  # those of a crowd have none, nor anything to finish
+                self.views[number].finish()
         if done:
             with self._changed:
                 for number in done:

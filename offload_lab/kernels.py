@@ -14,6 +14,7 @@ import numpy as np
 
 from offload_lab import update as told
 from offload_lab.partition import Kind, cut
+from offload_lab.pipeline import uninterrupted
 
 Choice = Literal["auto", "numba", "torch"]
 _log = logging.getLogger("offload_lab")
@@ -31,9 +32,11 @@ class Kernel:
 
     def prepare(self, kind: Kind) -> None:
         """Make ready for partitions of `kind`, so that no step waits for a compiler. Compiles at most once a process, and
-        with a cache once a machine; says so on stderr when it really does."""
+        with a cache once a machine; says so on stderr when it really does. Ctrl-C during it takes effect after it."""
         if self.compiles:
-            _prepare(self, kind)
+            # The compiler's clean-up runs Python code whose exceptions nobody gets: a Ctrl-C that arrived there would be lost,
+            # and one elsewhere in it leaves the compiler of no use to this process.
+            uninterrupted(lambda: _prepare(self, kind))
 
 
 class KernelMissing(RuntimeError):
@@ -45,7 +48,7 @@ def choose(choice: Choice) -> Kernel:
     if choice == "torch":
         return _tiled('kernel="torch"')
     try:
-        return _compiled()
+        return uninterrupted(_compiled)  # an import, too, can lose a Ctrl-C, or leave half a module behind
     except KernelMissing as error:
         if choice == "numba":
             raise KernelMissing(
@@ -85,7 +88,7 @@ def _prepare(kernel: Kernel, kind: Kind) -> None:
         kernel.update(np.zeros((0, told.ROW_FIELDS), np.int64), values, *arrays, 0, 0)
         kernel.not_finite(np.zeros((0, 4), np.int64), np.zeros(0, np.bool_), 0, 1)
 
-    with _announced(kernel, f"{kind.dtype} weights"):
+    with announced(f"the update loop for {kind.dtype} weights", kernel.cached):
         for _ in range(2):  # two functions, and each may meet a cache that refuses
             try:
                 compile_all()
@@ -95,7 +98,7 @@ def _prepare(kernel: Kernel, kind: Kind) -> None:
 
 
 @contextlib.contextmanager
-def _announced(kernel: Kernel, described: str) -> Iterator[None]:
+def announced(described: str, cached: bool) -> Iterator[None]:
     """Say in one line that the compiler runs, when it starts and if it does. A hit in the cache is silent."""
     from numba.core import event
 
@@ -105,8 +108,8 @@ def _announced(kernel: Kernel, described: str) -> Iterator[None]:
         def on_start(self, event: Any) -> None:
             if not self.said:
                 self.said = True
-                once = "on this machine" if kernel.cached else "in each process (no folder for a cache can be written)"
-                _log.warning(f"offload_lab: compiling the update loop for {described}, about 2 s, once {once} …")
+                once = "on this machine" if cached else "in each process (no folder for a cache can be written)"
+                _log.warning(f"offload_lab: compiling {described}, about 2 s, once {once} …")
 
         def on_end(self, event: Any) -> None:
             pass  # numba wants both

@@ -17,6 +17,13 @@ from offload_lab.storage.memory import as_bytes
 _WEIGHT_SIZE = {"float32": 4, "bfloat16": 2, "float16": 2}
 
 
+def in_a_row(numbers: np.ndarray) -> slice | np.ndarray:
+    """`numbers` (int64, at least one) as an index: a slice where each is one more than the one before, since it copies
+    nothing; else themselves."""
+    first, last = int(numbers[0]), int(numbers[-1])
+    return slice(first, last + 1) if (np.diff(numbers) == 1).all() else numbers
+
+
 class Layout:
     """What of a partition's table stays the same from step to step: filled once, so that a step with thousands of small
     parameters does no more for each than a few array operations do."""
@@ -24,10 +31,11 @@ class Layout:
     def __init__(self, part: Partition) -> None:
         self.part = part
         self.numbers = np.array([span.parameter for span in part.spans])
+        self._where = in_a_row(self.numbers)
         self.distinct = list(dict.fromkeys(span.parameter for span in part.spans))
         self._offsets = np.array([span.offset for span in part.spans])
         self._starts = np.array([span.start for span in part.spans])
-        self._table = update.table(part)
+        self._table = update.table(part)  # filled in anew for each step; there is never more than one under way
         self._size = _WEIGHT_SIZE[part.dtype]
 
     def pieces(
@@ -41,12 +49,14 @@ class Layout:
     ) -> list[Callable[[], None]]:
         """The update of the partition by `job`, in at most `slices` pieces that may run at the same time. What is on an
         accelerator is updated where it is `staged`."""
-        part, numbers = self.part, self.numbers
+        part, numbers = self.part, self._where
         arrays = update.fields(part, record, with_weights)
-        table = self._table.copy()
+        table = self._table
         wide, gradients = job.wide[numbers], job.gradients[numbers]
-        weights = job.weights[numbers] + self._starts * self._size
-        addresses = np.where(gradients != 0, gradients + self._starts * np.where(wide, 4, self._size), 0)
+        weights, addresses = job.weights[numbers], gradients
+        if self._starts.any():  # not where all parameters of the partition are small, and many
+            weights = weights + self._starts * self._size
+            addresses = np.where(gradients != 0, gradients + self._starts * np.where(wide, 4, self._size), 0)
         if staged is not None:
             linked = job.linked[numbers]
             weights = np.where(linked, staged.weights + self._offsets * self._size, weights)
@@ -57,7 +67,7 @@ class Layout:
         table[:, update.EDITED] = job.edited[numbers]
         values = job.scalars[numbers]
         if part.state_dtype != "float32":
-            table[:, update.SEED] = [update.seed(n, int(row[update.STEP])) for n, row in zip(numbers, values, strict=True)]
+            table[:, update.SEED] = [update.seed(n, int(row[update.STEP])) for n, row in zip(self.numbers, values, strict=True)]
         if job.masters:
             self._take_masters(table, arrays, job)
         if part.dtype == "float16":

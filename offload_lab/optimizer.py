@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import importlib
 import math
 import os
 import sys
@@ -60,6 +61,7 @@ class OffloadAdam(PersistentOptimizer):
         offload: OffloadPolicy | None = None,
     ) -> None:
         self._engine: Engine | None = None
+        self._known: tuple[list[tuple[dict[str, Any], int]], list[tuple[int, dict[str, Any]]]] = ([], [])
         self._decoupled = self._decoupled or decoupled_weight_decay
         defaults = {
             "lr": lr,
@@ -77,6 +79,9 @@ class OffloadAdam(PersistentOptimizer):
         policy = OffloadPolicy() if offload is None else offload
         if not isinstance(policy, OffloadPolicy):
             raise TypeError(f"offload= takes an OffloadPolicy, not {type(policy).__name__}")
+        # torch imports this with the first optimizer, for a second or more, and a Ctrl-C in there can be lost: mpmath, which it
+        # brings along, catches everything around an import of its own.
+        uninterrupted(lambda: importlib.import_module("torch._dynamo"))
         super().__init__(params, defaults)
         if policy.tier == "ram" and any(group.get("tier") == "disk" for group in self.param_groups):
             raise ValueError(
@@ -174,8 +179,16 @@ class OffloadAdam(PersistentOptimizer):
         return loss
 
     def _numbered(self) -> list[tuple[int, dict[str, Any]]]:
-        """Every parameter's number, with its group."""
-        return list(enumerate(group for group in self.param_groups for _ in group["params"]))
+        """Every parameter's number, with its group: the same list as long as these groups have as many parameters."""
+        counts = [len(group["params"]) for group in self.param_groups]
+        known, numbered = self._known
+        if counts != [count for _, count in known] or any(
+            group is not one for group, (one, _) in zip(self.param_groups, known, strict=True)
+        ):
+            known = list(zip(self.param_groups, counts, strict=True))
+            numbered = list(enumerate(group for group in self.param_groups for _ in group["params"]))
+            self._known = known, numbered
+        return numbered
 
     def accumulate(self) -> contextlib.AbstractContextManager[None]:
         """Around every backward before a step but the last, with overlap="backward"; otherwise it does nothing.

@@ -4,11 +4,13 @@ While a parameter is pending its class is `PendingParameter`, whose `__torch_fun
 before it runs: a module's forward, `state_dict()`, `.data`, `numpy()`, `copy_()`. It waits for that parameter, gives it its
 class back, and lets the call go on. Whatever touches a weight is thereby held back exactly as long as it must be, with no
 hook in the model. Two things pass unseen: an alias of the weight made before the step (a view, `.data`, a NumPy array), and
-compiled code (`torch.compile`), for which the optimizer does not defer at all.
+compiled code (`torch.compile`), for which the optimizer does not defer at all; what is compiled while a step is under way waits
+for it before it is traced.
 """
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -66,6 +68,14 @@ def compiler_in_use() -> bool:
     """Whether `torch.compile` was called in this process: what it compiles reads parameters without asking."""
     compiler = sys.modules.get("torch._dynamo.eval_frame")
     return compiler is not None and any(backend is not None for backend in compiler.cached_backends.values())
+
+
+def before_compiling(work: Callable[..., None]) -> None:
+    """Let `torch.compile` call `work` before it traces anything: its tracer cannot look at a parameter that waits. To be said
+    again with each step, since `torch.compiler.reset` makes it forget."""
+    handler = importlib.import_module("torch._dynamo.callback").callback_handler  # every optimizer of torch has imported it
+    if work not in handler.start_callbacks:
+        handler.register_start_callback(work)
 
 
 def defer(parameter: torch.Tensor, wait: Callable[[], None], refuse: str | None = None) -> None:

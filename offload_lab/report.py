@@ -15,13 +15,15 @@ def stats(engine: Engine) -> dict[str, Any]:
 
     "last_step" is None before the first: {"seconds", "bytes": {lane: bytes}, "bandwidth": {lane: bytes a second while it was
     busy}, "waited": {what: share of the step}}. "bytes_needed" is what steps used of the state, "hit_rate" the share of it
-    that they did not have to read.
+    that they did not have to read. "small_parameters" is how many the next step takes up all at once.
     """
-    files, records = engine.files, engine.records
+    files, records, crowd = engine.files, engine.records, engine.stepping.crowd
     resident = sum(record.nbytes for record in records.resident.values())
     return {
         "tier": engine.policy.tier,
         "kernel": engine.kernel.name,
+        "small_parameters": len(crowd) if crowd is not None else 0,
+        "small_parameters_read": crowd.how if crowd is not None else None,
         "state_dtype": engine.policy.state_dtype,
         "threads": engine.threads,
         "partitions": len(engine.partitions),
@@ -113,6 +115,11 @@ def text(numbers: dict[str, Any]) -> str:
         f"{_size(numbers['buffer_bytes'])} of buffers), {_size(numbers['disk_bytes'])} on disk, "
         f"in {numbers['partitions']} partitions of which {numbers['resident_partitions']} stay in RAM",
         f"update: {numbers['kernel']}, {numbers['threads']} threads; files: {numbers['io_path']}",
+        *(
+            [f"{numbers['small_parameters']} small parameters are taken up at once, read {numbers['small_parameters_read']}"]
+            if numbers["small_parameters"]
+            else []
+        ),
         f"steps: {numbers['steps']}, skipped {numbers['skipped_steps']}"
         + (f"; {numbers['hit_rate']:.0%} of the state's bytes came from RAM" if numbers["hit_rate"] is not None else ""),
     ]

@@ -68,8 +68,8 @@ class Staging:
         """Bring the weights and gradients of a partition into `slab`; returns when they are there."""
         staged, copies = self.staged(slab, part, job), []
         for span in part.spans:
-            view = job.views[span.parameter]
-            if view.link is None:
+            view = job.views.get(span.parameter)
+            if view is None or view.link is None:  # in host memory, taken up by itself or in a crowd
                 continue
             here = self._host(slab, span.offset * _SIZE[part.dtype], span, view.weight.dtype)
             copies.append(view.link.fetch(_device(view.weight, span), here, view.after))
@@ -83,8 +83,8 @@ class Staging:
         """Carry the new weights of a partition to the device; returns when they are there."""
         copies = []
         for span in part.spans:
-            view = job.views[span.parameter]
-            if view.link is not None and view.gradient is not None:
+            view = job.views.get(span.parameter)
+            if view is not None and view.link is not None and view.gradient is not None:
                 here = self._host(slab, span.offset * _SIZE[part.dtype], span, view.weight.dtype)
                 copies.append(view.link.send(here, _device(view.weight, span), view.after))
         _wait(copies)

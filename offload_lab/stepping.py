@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from offload_lab import gradients, pending, sharded, update
+from offload_lab.crowd import Crowd, Taken, gather
 from offload_lab.devices import View, Views
 from offload_lab.execution import Execution
 from offload_lab.job import Job
@@ -21,8 +22,9 @@ from offload_lab.sharded import local
 
 if TYPE_CHECKING:
     from offload_lab.backward import BackwardUpdates
-    from offload_lab.engine import Engine, Tracked
+    from offload_lab.engine import Engine
     from offload_lab.pipeline import Run
+    from offload_lab.tracked import Tracked
 
 _running: weakref.WeakSet[Stepping] = weakref.WeakSet()  # those with a step under way
 
@@ -37,6 +39,9 @@ class Stepping:
         self.scale = 1.0
         """What the next step multiplies its gradients by (clipping)."""
         self._underway: Job | None = None
+        self.crowd: Crowd | None = None
+        """The small parameters that the last step took up all at once."""
+        self._passed = 0
         self._told_of_compiler = False
         self.backward: BackwardUpdates | None = None
 
@@ -50,12 +55,13 @@ class Stepping:
             if begun:
                 return skipped
         self.wait()
+        taken = self._take_crowd(settings)
         empty: list[Tracked] = []
         views: dict[int, View] = {}
         made = Views()
         groups: dict[int, dict] = {}
         everything = self.engine.tracked
-        for number, group in settings:
+        for number, group in settings if taken is None else taken.crowd.others:
             tracked = everything[number]
             parameter = tracked.parameter
             gradient = parameter.grad
@@ -69,6 +75,11 @@ class Stepping:
                 raise RuntimeError(
                     f"{tracked.name} was {tracked.dtype} when this optimizer was built and is "
                     f"{parameter.dtype} now; convert the model first, then build the optimizer"
+                )
+            if not tracked.sharded and parameter.numel() != tracked.numel:
+                raise RuntimeError(
+                    f"{tracked.name} had {tracked.numel} elements when this optimizer was built and has {parameter.numel()} "
+                    "now; its state has no room for another size: change the model first, then build the optimizer"
                 )
             if group["amsgrad"] != tracked.amsgrad:
                 raise RuntimeError(
@@ -85,22 +96,31 @@ class Stepping:
             return self.skipped(names or ["a shard on another rank"])
         for tracked in empty:
             tracked.step += tracked.sharded  # an empty shard has the step count of the others
-        if not views:
+        if not views and (taken is None or not taken.stepped.size):
             return None
         self.engine.provide([number for number in views if not everything[number].parts])
         deferring = self.engine.policy.overlap != "none" and not self._compiler_in_use()
         active = {index for number in views for index in everything[number].parts}
+        active |= taken.parts() if taken is not None else set()
         order = in_order(list(active), self.engine.policy.order, self.engine.steps)
-        missing = {number for index in active for number in self.engine.layouts[index].distinct}.difference(views)
+        held = self.engine.layouts
+        missing = {n for index in active for n in (taken.crowd.beside(index) if taken else held[index].distinct)}
+        missing.difference_update(views)
         for number in missing:  # it has no gradient, but its weight is written to disk with the others
             views[number] = made.of(everything[number].local, None)
+        if taken is not None:
+            self._passed = 0
         self.execution.linked = any(view.link is not None for view in views.values())
         planned = self.execution.plan(order, self.engine.steps + 1)  # before anything is booked: it may be refused
-        job = self._job(views, groups, order, decoupled, deferring)
+        job = self._job(views, groups, order, decoupled, deferring, taken)
         job.planned = planned
         if not deferring:
             self.deferred = 0
             self.execution.carry_out(job)
+            if taken is not None:
+                taken.carry()
+            else:
+                self._gather_crowd(settings)
         else:
             for number in job.views:
                 parameter = everything[number].parameter
@@ -131,7 +151,30 @@ class Stepping:
             )
         return True
 
-    def _job(self, views: dict[int, View], groups: dict[int, dict], active: list[int], decoupled: bool, deferring: bool) -> Job:
+    def _take_crowd(self, settings: Sequence[tuple[int, dict]]) -> Taken | None:
+        """The small parameters all at once, where nothing about them asks for more than that."""
+        if self.crowd is None or self.crowd.settings is not settings or self.engine.policy.overlap != "none":
+            return None
+        return self.crowd.take(self.engine.kernel)
+
+    def _gather_crowd(self, settings: Sequence[tuple[int, dict]]) -> None:
+        """After a step that took up every parameter by itself: see whether the next one need not. Less and less often where
+        that keeps turning out wrong."""
+        if self.engine.policy.overlap != "none":
+            return
+        self._passed += 1
+        if self._passed & (self._passed - 1) == 0:
+            self.crowd = gather(self.engine, settings)
+
+    def _job(
+        self,
+        views: dict[int, View],
+        groups: dict[int, dict],
+        active: list[int],
+        decoupled: bool,
+        deferring: bool,
+        taken: Taken | None,
+    ) -> Job:
         """The step as a job, and booked as done: counts, and version counters (ours, so that autograd sees the change)."""
         engine = self.engine
         if self.execution.linked:
@@ -145,10 +188,12 @@ class Stepping:
             alike.setdefault((id(group), engine.tracked[number].step + 1), []).append(number)
         for (_, step), numbers in alike.items():
             job.scalars[numbers] = update.scalars(groups[numbers[0]], step, decoupled=decoupled, scale=self.scale)
+        if taken is not None:
+            taken.put(job, decoupled=decoupled, scale=self.scale)
         self.scale = 1.0
         for number in views:
             tracked = engine.tracked[number]
-            if tracked.seen is not None and tracked.seen != tracked.now():
+            if tracked.edited():
                 job.edited[number] = True
                 if tracked.loaded_master is not None:
                     job.masters[number] = tracked.loaded_master
@@ -160,13 +205,14 @@ class Stepping:
             tracked = engine.tracked[number]
             tracked.step += 1
             tracked.loaded_master = None
-            tracked.seen = tracked.now()
+            tracked.note()
         return job
 
     def defer(self, job: Job, begun: Run | None = None) -> None:
         """Carry the job out in a thread of its own; whoever reads a parameter of it waits."""
         self.deferred = sum(pending.can_wait(self.engine.tracked[number].parameter) for number in job.views)
         self._underway = job
+        pending.before_compiling(_wait_for_all)
         _running.add(self)
         job.thread = threading.Thread(target=self._in_background, args=(job, begun), name="offload step")
         try:
@@ -210,6 +256,12 @@ def _before_fork() -> None:
     for stepping in list(_running):
         with contextlib.suppress(Exception):  # it is raised again by the next call that needs the engine
             stepping.wait()
+
+
+def _wait_for_all(*why: object) -> None:
+    """What is told why differs between editions of torch."""
+    for stepping in list(_running):
+        stepping.wait()
 
 
 if hasattr(os, "register_at_fork"):

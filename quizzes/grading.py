@@ -68,10 +68,15 @@ def judge(question: Question, answer: Any, locale: str = "en", hints: int = 0) -
     else:
         verdict = _choices(question, answer)
     taken = min(max(int(hints), 0), len(question.hints))
-    if not verdict.understood or not taken:
+    return paid(verdict, taken, taken * question.hint_cost)
+
+
+def paid(verdict: Verdict, hints: int, cost: float) -> Verdict:
+    """`verdict` after `hints` hints were taken, which cost the share `cost` of the points in all."""
+    if not verdict.understood or not hints:
         return verdict
-    share = max(0.0, min(verdict.share, 1.0) - taken * question.hint_cost)
-    return replace(verdict, share=share, hints=taken, earned=verdict.share)
+    share = max(0.0, min(verdict.share, 1.0) - cost)
+    return replace(verdict, share=share, hints=hints, earned=verdict.share)
 
 
 def _asked(message: str) -> Verdict:

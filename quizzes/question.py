@@ -226,12 +226,16 @@ def _find(folder: Path, lesson: str) -> Bank:
     return load(found[0])
 
 
-def version(question: Question) -> str:
-    """Sixteen hex digits of all that an undrawn question says, its key with it: what a judgement rests on.
+_NOT_JUDGED = {"hints", "hint_cost"}
 
-    It tells nothing of the key: the explanations, which nobody can guess, are part of it.
+
+def version(question: Question) -> str:
+    """Sixteen hex digits of all that an undrawn question says but its hints, its key with it: what a judgement rests on.
+
+    Hints and their cost aren't part of it: what was paid for them is in each score, and a hint that is added or mended does not
+    make receipts of before worthless. It tells nothing of the key: the explanations, which nobody can guess, are part of it.
     """
-    content = json.dumps(question.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+    content = json.dumps(question.model_dump(mode="json", exclude_defaults=True, exclude=_NOT_JUDGED), sort_keys=True)
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 

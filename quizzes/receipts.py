@@ -4,10 +4,14 @@ A receipt is `olr1.PAYLOAD.SIGNATURE`, both parts base64url without padding. The
 claims and of the issuer's did:key; the signature is Ed25519 over a prefix of its own and the payload, so that no signature made
 for something else passes as a receipt. Whoever grades needs the issuer's public name and no key of any question.
 
+There are two forms. `olr1` is of an answer without hints, byte for byte as it always was. `olr2` claims `hints` as well, at
+least 1, under a prefix of its own. So one set of claims has one form: a program that knows olr1 only reads every receipt of a
+learner who took no hint, and refuses the others whole instead of overlooking what they claim.
+
 The rules by which receipts become a score are those of `tally`:
 
 1. A receipt counts only under a trusted issuer, for this learner, this run, and a question of this assignment with its points
-   and, where they are given, in its version.
+   and, where they are given, in its version. Its score is the one that was signed: what hints cost is taken off in it already.
 2. One attempt counts once. A copy of a receipt adds nothing. Of two that differ and claim the same attempt, the lower counts.
 3. An attempt beyond the limit doesn't count.
 4. A question earns its best attempt.
@@ -31,10 +35,13 @@ from quizzes.certificates import did_key, ed25519, strict_json
 from quizzes.say import _
 
 PREFIX = "olr1"
+WITH_HINTS = "olr2"
+"""The form of a receipt whose answer was given after hints."""
+PREFIXES = (PREFIX, WITH_HINTS)
 LONGEST = 8 * 1024
 """Characters of the longest receipt that is looked at."""
 
-_CONTEXT = b"offload-lab receipt 1\n"
+_CONTEXTS = {PREFIX: b"offload-lab receipt 1\n", WITH_HINTS: b"offload-lab receipt 2\n"}
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
@@ -56,7 +63,7 @@ class Claims:
     answer_hash: str
     """`answer_hash` of the answer in its recorded form."""
     score: float
-    """Points earned, 0 … `max_score`."""
+    """Points earned, 0 … `max_score`, with what hints cost taken off."""
     max_score: float
     attempt: int
     """1 for the first."""
@@ -68,6 +75,8 @@ class Claims:
     """`quizzes.question.version` of the question by which it was judged; "" where the service does not say."""
     issuer: str = ""
     """did:key of the service. `sign` fills it in."""
+    hints: int = 0
+    """Hints that the learner had been sent when this was answered."""
 
 
 def answer_hash(answer: Any) -> str:
@@ -85,12 +94,17 @@ def sign(claims: Claims, private_key: Ed25519PrivateKey, issuer: str | None = No
     """
     issuer = issuer or did_key.did_of(ed25519.public_key(private_key))
     content = vars(claims) | {"issuer": issuer}
-    _checked(content)
+    form = PREFIX
+    if claims.hints == 0:
+        del content["hints"]
+    else:
+        form = WITH_HINTS
+    _checked(content, form)
     try:
         payload = strict_json.canonical(content)
     except strict_json.MalformedJsonError as error:
         raise ReceiptError(_("The receipt cannot be written: {error}.").format(error=error)) from None
-    receipt = f"{PREFIX}.{_text(payload)}.{_text(private_key.sign(_CONTEXT + payload))}"
+    receipt = f"{form}.{_text(payload)}.{_text(private_key.sign(_CONTEXTS[form] + payload))}"
     if len(receipt) > LONGEST:
         raise ReceiptError(
             _("The receipt has {count} characters; {most} are allowed.").format(count=len(receipt), most=LONGEST)
@@ -106,15 +120,16 @@ def check(receipt: str, trusted: Set[str]) -> Claims:
     if not isinstance(receipt, str) or len(receipt) > LONGEST:
         raise ReceiptError(_("This is not a receipt: a receipt is a text of at most {most} characters.").format(most=LONGEST))
     parts = receipt.split(".")
-    if len(parts) != 3 or parts[0] != PREFIX:
-        raise ReceiptError(_("This is not a receipt: a receipt has the form {prefix}.PAYLOAD.SIGNATURE.").format(prefix=PREFIX))
+    if len(parts) != 3 or parts[0] not in PREFIXES:
+        said = _("This is not a receipt: a receipt has the form {forms}.PAYLOAD.SIGNATURE.")
+        raise ReceiptError(said.format(forms=_(" or ").join(PREFIXES)))
     payload, signature = _bytes(parts[1], "payload"), _bytes(parts[2], "signature")
     try:
         content = strict_json.loads(payload)
         canonical = strict_json.canonical(content)
     except strict_json.MalformedJsonError as error:
         raise ReceiptError(_("The receipt cannot be read: {error}.").format(error=error)) from None
-    claims = _checked(content)
+    claims = _checked(content, parts[0])
     if canonical != payload:
         raise ReceiptError(_("The receipt is altered: its claims are not in canonical form."))
     if claims.issuer not in trusted:
@@ -122,17 +137,19 @@ def check(receipt: str, trusted: Set[str]) -> Claims:
             _("The receipt is signed by {issuer}, which is not an issuer that you trust.").format(issuer=claims.issuer)
         )
     try:
-        ed25519.verify(did_key.key_of(claims.issuer), signature, _CONTEXT + payload)
+        ed25519.verify(did_key.key_of(claims.issuer), signature, _CONTEXTS[parts[0]] + payload)
     except ValueError as error:
         raise ReceiptError(_("The receipt is altered or forged: {error}.").format(error=error)) from None
     return claims
 
 
-def _checked(content: Any) -> Claims:
+def _checked(content: Any, form: str) -> Claims:
     names = {field.name for field in fields(Claims)}
+    if form == PREFIX:
+        names -= {"hints"}
     if not isinstance(content, dict) or set(content) != names:
         raise ReceiptError(_("The receipt must claim {names}, and nothing else.").format(names=", ".join(sorted(names))))
-    for name in names - {"score", "max_score", "attempt"}:
+    for name in names - {"score", "max_score", "attempt", "hints"}:
         if not isinstance(content[name], str):
             raise ReceiptError(_("The receipt's {name} is not text.").format(name=name))
     for name in ("score", "max_score"):
@@ -141,17 +158,18 @@ def _checked(content: Any) -> Claims:
             raise ReceiptError(_("The receipt's {name} is not a finite number.").format(name=name))
     if not 0 <= content["score"] <= content["max_score"]:
         raise ReceiptError(_("The receipt's score is not between 0 and max_score."))
-    attempt = content["attempt"]
-    # JSON has one kind of number: an attempt of 1.0 is written `1`.
-    if isinstance(attempt, bool) or not isinstance(attempt, (int, float)) or attempt != attempt // 1 or attempt < 1:
-        raise ReceiptError(_("The receipt's attempt is not a whole number from 1 on."))
+    for name in names & {"attempt", "hints"}:
+        number = content[name]
+        # JSON has one kind of number: an attempt of 1.0 is written `1`.
+        if isinstance(number, bool) or not isinstance(number, (int, float)) or number != number // 1 or number < 1:
+            raise ReceiptError(_("The receipt's {name} is not a whole number from 1 on.").format(name=name))
     if not _HASH.fullmatch(content["answer_hash"]):
         raise ReceiptError(_("The receipt's answer_hash is not sha256: and 64 hexadecimal digits."))
     try:
         datetime.strptime(content["at"], _TIME)
     except ValueError:
         raise ReceiptError(_("The receipt's time is not of the form 2026-12-02T22:38:41.123456Z.")) from None
-    return Claims(**(content | {"attempt": int(attempt)}))
+    return Claims(**(content | {name: int(content[name]) for name in names & {"attempt", "hints"}}))
 
 
 def time_text(moment: datetime) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from quizzes.receipts import PREFIX, Tally, tally
+from quizzes.receipts import PREFIXES, Tally, tally
 from quizzes.say import _
 
 _DUST = Decimal("0.000001")  # the step of a certificate's score
@@ -30,7 +30,8 @@ def require(data: bytes, judge: str, student: str, lesson: str, score: Decimal) 
             _("The points of lesson {lesson} are not known here: {error}.").format(lesson=lesson, error=error)
         ) from None
     lines = [line.strip() for line in data.decode("utf-8", "replace").splitlines()]
-    found = tally([line for line in lines if line.startswith(f"{PREFIX}.")], {judge}, student, points)
+    begins = tuple(f"{prefix}." for prefix in PREFIXES)
+    found = tally([line for line in lines if line.startswith(begins)], {judge}, student, points)
     if Decimal(repr(found.score)) + _DUST < score:
         why = "; ".join(sorted({reason for _place, reason in found.refused})[:3])
         raise JudgedError(

@@ -113,7 +113,7 @@ def _known(paper: Paper, conflicts: Mapping[str, Any], receipts: Judged, trust: 
     for question in paper.bank.questions:
         claims = receipts.best.get(question.id)
         if claims is not None:
-            known[question.id] = {"judged": claims.score, "attempt": claims.attempt, "at": claims.at}
+            known[question.id] = {"judged": claims.score, "attempt": claims.attempt, "at": claims.at, "hints": claims.hints}
         elif not _is_typed(question, receipts, trust):
             known[question.id] = {"no_receipt": True}
         elif question.name in conflicts:

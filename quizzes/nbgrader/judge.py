@@ -15,7 +15,7 @@ from quizzes.nbgrader.edition import handed_out
 from quizzes.nbgrader.notebook import assignments, listed
 from quizzes.nbgrader.told import told
 from quizzes.question import Question
-from quizzes.say import _
+from quizzes.say import _, _n
 
 OPEN = "offload_lab_open"
 """In a grade cell's metadata: the instructor has to decide."""
@@ -54,7 +54,15 @@ def _points(question: Question, known: dict[str, Any], answer: Any) -> tuple[flo
     """The points of an answer, and what the learner is told."""
     if "judged" in known:
         said = _("Judged online at attempt {attempt}: {score:g} of {most:g} points.")
-        return float(known["judged"]), said.format(attempt=known["attempt"], score=known["judged"], most=question.points)
+        said = said.format(attempt=known["attempt"], score=known["judged"], most=question.points)
+        if known.get("hints"):
+            after = _n(
+                "{count} hint was taken, and its cost is in the points.",
+                "{count} hints were taken, and their cost is in the points.",
+                known["hints"],
+            )
+            said += " " + after.format(count=known["hints"])
+        return float(known["judged"]), said
     if "no_receipt" in known:
         return 0.0, _("No receipt of the judging service counts for this question.")
     if "conflict" in known:

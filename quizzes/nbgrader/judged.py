@@ -22,12 +22,12 @@ from quizzes.nbgrader.folder import read_file
 from quizzes.nbgrader.notebook import LARGEST
 from quizzes.nbgrader.times import to_utc
 from quizzes.printable import clean
-from quizzes.receipts import PREFIX, Claims, tally
+from quizzes.receipts import PREFIXES, Claims, tally
 from quizzes.say import _
 
 MOST = 500  # receipts of one submission that are looked at; checking one takes a tenth of a millisecond
 _MOST_FILES, _LARGEST_FILE, _MOST_NOTES = 50, 5_000_000, 8
-_RECEIPT = re.compile(rb"%s\.[^\s\"'\\,;<>()\[\]{}`]{0,9000}" % PREFIX.encode())
+_RECEIPT = re.compile(rb"(?:%s)\.[^\s\"'\\,;<>()\[\]{}`]{0,9000}" % "|".join(PREFIXES).encode())
 
 
 @dataclass(frozen=True)

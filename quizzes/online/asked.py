@@ -29,6 +29,16 @@ class Part(_Sent):
     credit: float = 0.0
 
 
+class Offer(_Sent):
+    """The hints to a question: how many, the share of the points that the next one costs, the texts of those that were taken,
+    and the share that was paid for them."""
+
+    count: Annotated[int, Field(ge=0, le=100)]
+    cost: Annotated[float, Field(ge=0, le=1)]
+    texts: Annotated[tuple[_Text, ...], Field(max_length=100)] = ()
+    paid: Annotated[float, Field(ge=0, le=1)] = 0.0
+
+
 class Asked(_Sent):
     """One question in the edition that this learner is to answer next, or answered last where it is settled."""
 
@@ -48,8 +58,11 @@ class Asked(_Sent):
     attempts_left: Annotated[int, Field(ge=0, le=10_000)]
     settled: bool
     edition: str = ""
-    hints: tuple[str, ...] = ()
-    hint_cost: float = 0.0
+    confidence: bool = False
+    """Whether the service asks how sure one is."""
+    offer: Offer | None = Field(default=None, alias="hint_offer")
+    hints: tuple[()] = ()
+    """None are shown as those of a practice quiz."""
 
     @property
     def id(self) -> str:
@@ -67,7 +80,7 @@ class Asked(_Sent):
         return self.model_dump(exclude=_PLACE) == other.model_dump(exclude=_PLACE)
 
 
-_PLACE = {"attempt", "attempts_left", "settled", "edition", "variant"}
+_PLACE = {"attempt", "attempts_left", "settled", "edition", "variant", "offer"}
 
 
 def fits(question: Asked, answer: Any) -> bool:

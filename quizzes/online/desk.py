@@ -14,7 +14,8 @@ from typing import Any
 from quizzes.answers import is_answer
 from quizzes.online.access import Access
 from quizzes.online.asked import Asked, read
-from quizzes.online.proof import complaint
+from quizzes.online.hints import Hints
+from quizzes.online.proof import clock_off, complaint
 from quizzes.online.sheet import Sheet, from_json
 from quizzes.online.telling import Told, told
 from quizzes.online.together import together
@@ -43,8 +44,9 @@ class Desk:
         self._watch, self._unwritten = watch, bool(sheet.run)
         self._tried = set[str]()
         """Nonces of answers that may have reached the service."""
+        self.hints = Hints()
         self._renewing = set[str]()
-        """Names of questions that were judged, and are asked with the next attempt once they are fetched again."""
+        """Names of questions of which something is new: they are asked as they stand now once they are fetched again."""
 
     # --- the learner ----------------------------------------------------------------------------------------------
 
@@ -58,7 +60,9 @@ class Desk:
             if question.settled:
                 return _("Nothing was sent: this question is settled.")
             if question.name in self._renewing:
-                return _("Nothing was sent: the next attempt at this question is being fetched from the service.")
+                return _("Nothing was sent: what is new of this question is being fetched from the service.")
+            if question.name in self.hints.wanted:
+                return _("Nothing was sent: a hint to this question is on its way. Read it, and send your answer then.")
             before = self.sheet.waiting(question.name)
             if before is not None and before["nonce"] in self._tried:
                 return _("Nothing was sent: your last answer may have reached the service, and its reply is waited for.")
@@ -74,9 +78,38 @@ class Desk:
                 "at": datetime.now(UTC).isoformat(timespec="microseconds"),
                 "run": self.sheet.run,
             }
+            sure = self.sheet.sure.get(question.name)
+            if sure is not None and question.confidence:
+                entry["confidence"] = sure
             self.sheet.wait(entry)
+            self.hints.said.pop(question.name, None)
             self._kept({question.name})
         return ""
+
+    def ask_hint(self, question: Asked, number: int) -> str:
+        """Ask for a hint; why it is not asked for, in a sentence, or ""."""
+        with self.lock:
+            if question.name in self.hints.wanted:
+                return _("A hint to this question is on its way already; it is paid for once.")
+            if self.sheet.waiting(question.name) or question.name in self._renewing:
+                return _("No hint was asked for: your answer to this question is on its way.")
+            why = self.hints.ask(question, number, self.locale)
+            self._watch({question.name})
+        return why
+
+    def be_sure(self, name: str, percent: float | None) -> None:
+        """How sure the learner is of the next answer, in per cent; None takes it back."""
+        with self.lock:
+            if percent is None:
+                self.sheet.sure.pop(name, None)
+            else:
+                self.sheet.sure[name] = percent
+            self._watch(set())
+
+    def sure_of(self, name: str) -> float | None:
+        """What was said of the next answer, or of the one that is on its way."""
+        with self.lock:
+            return self.sheet.sure.get(name, (self.sheet.waiting(name) or {}).get("confidence"))
 
     def draft(self, name: str, answer: Any) -> None:
         with self.lock:
@@ -108,7 +141,7 @@ class Desk:
         """Until all (or `name`) is judged or known to be away, or the questions are there; whether that came in time."""
 
         def done() -> bool:
-            waiting = {entry["question"] for entry in self.sheet.unsent.values()} | self._renewing
+            waiting = {entry["question"] for entry in self.sheet.unsent.values()} | self._renewing | set(self.hints.wanted)
             waits = bool(waiting) if name is None else name in waiting
             return bool(self.trouble) or (self.loaded and not waits)
 
@@ -144,6 +177,7 @@ class Desk:
             if not self.loaded:
                 self._take_up_progress()
             self._give_up_changed()
+            self.hints.fetched(before, self.questions)
             self.loaded, self.trouble = True, ""
             self._renewing.clear()
             new = {question.name for question in self.questions if question != before.get(question.name)}
@@ -159,7 +193,36 @@ class Desk:
             first = entry["nonce"] not in self._tried
             self._tried.add(entry["nonce"])
             content = {name: entry[name] for name in ("question", "attempt", "answer", "nonce", "locale", "edition")}
+            if "confidence" in entry:
+                content["confidence"] = entry["confidence"]
             return {"lesson": self.lesson, "content": content, "first": first}
+
+    def next_hint(self) -> dict[str, Any] | None:
+        with self.lock:
+            content = next(iter(self.hints.wanted.values()), None)
+            return None if content is None else {"lesson": self.lesson, "content": content}
+
+    def hinted(self, content: dict[str, Any], reply: dict[str, Any]) -> bool:
+        name = content["question"]
+        with self.lock:
+            self.trouble = ""
+            question = next((one for one in self.questions if one.name == name), None)
+            new = self.hints.came(question, reply) if question is not None else None
+            self.hints.wanted.pop(name, None)
+            if new is not None and new.offer is not None:
+                self.questions = tuple(new if one.name == name else one for one in self.questions)
+                told = {"hint_offer": new.offer.model_dump(mode="json")}
+                self.sheet.questions = [one | told if one.get("name") == name else one for one in self.sheet.questions]
+            else:
+                self._renewing.add(name)
+            self._kept({name})
+        return new is not None
+
+    def no_hint(self, content: dict[str, Any], why: str) -> None:
+        with self.lock:
+            self.hints.refused(content["question"], why)
+            self._renewing.add(content["question"])  # what was known of it is old
+            self._kept({content["question"]})
 
     def unreached(self, entry: dict[str, Any]) -> None:
         with self.lock:
@@ -195,8 +258,9 @@ class Desk:
             same = why == self.trouble
             self.trouble = why
             waiting = {entry["question"] for entry in self.sheet.unsent.values()}
-            if not same:
-                self._watch(waiting)
+            given_up = self.hints.give_up(why) if why else set[str]()
+            if not same or given_up:
+                self._watch(waiting | given_up)
             self._changed.notify_all()
 
     # --- keeping --------------------------------------------------------------------------------------------------
@@ -210,24 +274,15 @@ class Desk:
             said = _("The service's reply to {name} cannot be relied on, because {why}. Tell your instructor.")
             self.notes.append(said.format(name=reply["question"], why=why))
             return False
-        self._look_at_clock(reply)
+        off = clock_off(self.sheet.unsent.get(reply["nonce"]), reply)
+        if off > _CLOCK:
+            said = _("The clock of this computer is {minutes:.0f} minutes off the service's; the service's time counts.")
+            self.notes.append(said.format(minutes=off / 60))
         known, last = reply["nonce"] in self.sheet.replies, self.sheet.last.get(reply["question"])
         self.sheet.judged(reply)
         if last is not None and (known or last in self.sheet.unsent):
             self.sheet.last[reply["question"]] = last  # what was said or given since, stays the last
         return True
-
-    def _look_at_clock(self, reply: dict[str, Any]) -> None:
-        """An answer is judged after it was given and before its reply is read; else one of two clocks is wrong."""
-        entry = self.sheet.unsent.get(reply["nonce"])
-        if entry is None:
-            return
-        judged = datetime.fromisoformat(reply["at"])
-        given, now = datetime.fromisoformat(entry["at"]), datetime.now(UTC)
-        off = max((given - judged).total_seconds(), (judged - now).total_seconds())
-        if off > _CLOCK:
-            said = _("The clock of this computer is {minutes:.0f} minutes off the service's; the service's time counts.")
-            self.notes.append(said.format(minutes=off / 60))
 
     def _one_less(self, name: str, reply: dict[str, Any]) -> None:
         left, settled = reply.get("attempts_left"), reply.get("settled")
@@ -256,6 +311,14 @@ class Desk:
             said = _("This notebook holds answers of {learner} from another run; they are kept in it, and are not yours here.")
             self.notes.append(said.format(learner=held.learner or "?"))
         self.sheet = Sheet(self.lesson, others=[*held.others, held.kept()])
+
+    def kept(self) -> list[dict[str, Any]]:
+        """The sheets of all runs that the progress file holds, as JSON."""
+        try:
+            return list(self.progress.read()["judged"].values())
+        except ProgressError as error:
+            self.notes.append(str(error))
+            return []
 
     def _take_up_progress(self) -> None:
         """What this computer's progress file holds of the run: another notebook, or one that was not saved."""

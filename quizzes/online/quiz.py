@@ -7,9 +7,11 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+from quizzes import calibration_plot
 from quizzes.answers import Record, as_html, contents, notebook_path, shell
 from quizzes.copies import spoken
 from quizzes.names import find
+from quizzes.online import hints, sureness
 from quizzes.online.access import Access
 from quizzes.online.asked import Asked, Sheaf
 from quizzes.online.cells import OnlineAnswers
@@ -73,6 +75,61 @@ class OnlineQuiz:
             self._sender.wake()
         return why
 
+    def ask_hint(self, name: Any, number: int) -> str:
+        """As `hint`, and come back at once; a sentence where it is not asked for, else "". Raises UnknownQuestion."""
+        why = self._desk.ask_hint(self.named(name), number)
+        if not why:
+            self._desk.hurry()
+            self._sender.wake()
+        return why
+
+    def hint(self, name: Any, number: int = 1) -> str:
+        """A hint to a question. What it costs stands beneath the question; it is taken off every later answer to it. The same
+        number is paid for once, however often it is asked for. Raises UnknownQuestion."""
+        if not self.questions:
+            self._desk.wait(SECONDS)
+        if not self.questions:
+            return self._state()
+        question = self.named(name)
+        if why := self.ask_hint(question.name, number):
+            return why
+        self._desk.wait(SECONDS, question.name)
+        with self._desk.lock:
+            question = self.named(question.name)
+            said, texts = self._desk.hints.said.get(question.name, ""), hints.lines(question)
+            if said or len(texts) < number:
+                return said or _("The hint is on its way; say print(quiz) in a moment.")
+            return "\n".join(filter(None, [texts[number - 1], hints.offered(question), hints.how_to(question)]))
+
+    def sure(self, name: Any, percent: float) -> str:
+        """Say how sure you are of the next answer, in per cent from 0 to 100; it is sent with it. What is no such number
+        changes nothing. Raises UnknownQuestion."""
+        if not self.questions:
+            self._desk.wait(SECONDS)
+        if not self.questions:
+            return self._state()
+        question = self.named(name)
+        if why := sureness.complaint(percent):
+            return why
+        if not question.confidence:
+            return _("Not noted: this service does not ask how sure you are.")
+        self._desk.be_sure(question.name, percent)
+        if self._board is not None and question.name in self._board.cards:
+            self._board.cards[question.name].show_sure()
+        return _("Noted: {percent:g} % sure of {name}. It counts for your next answer.").format(
+            percent=percent, name=question.name
+        )
+
+    def calibration(self, whole_course: bool = False) -> calibration_plot.Shown:
+        """How sure you said you were, and what share was right; of this quiz, or of all graded quizzes of this learner whose
+        answers this computer keeps: a figure and its text."""
+        with self._desk.lock:
+            sheets = [self._desk.sheet]
+            if whole_course and self._desk.sheet.learner:
+                found = [from_json(one, []) for one in self._desk.kept()]
+                sheets += [one for one in found if one is not None and one.learner == self._desk.sheet.learner]
+            return calibration_plot.shown(sureness.entries(sheets))
+
     def send(self, seconds: float = SECONDS) -> str:
         """Try now to send what waits, for at most so many seconds, and say what is left."""
         self._desk.hurry()
@@ -125,6 +182,7 @@ class OnlineQuiz:
             for question in self.questions:
                 asked = Quiz._asked(question, self.locale)
                 parts.append(f"\n{asked}\n   {place(question)}")
+                parts += [f"   {line}" for line in self._help(question)]
                 told = self._desk.told(question)
                 answer = self._desk.recorded(question)
                 if answer is not None:
@@ -134,6 +192,12 @@ class OnlineQuiz:
         return "\n".join(filter(None, parts))
 
     __repr__ = __str__
+
+    def _help(self, question: Asked) -> list[str]:
+        """What there is of hints to a question, line by line."""
+        said = self._desk.hints.said.get(question.name, "")
+        told = [hints.offered(question), *hints.lines(question), said, hints.how_to(question)]
+        return [line.replace("\n", " ") for line in told if line]
 
     def show(self) -> None:
         """Show the questions as widgets where the front end has them, as text where not; beneath, what was answered."""

@@ -40,6 +40,15 @@ class Desk(Protocol):
         ...
 
     def refused(self, entry: dict[str, Any], error: Refused) -> None: ...
+    def next_hint(self) -> dict[str, Any] | None:
+        """A hint to ask for now. Where the service is away, `away` gives it up."""
+        ...
+
+    def hinted(self, content: dict[str, Any], reply: dict[str, Any]) -> bool:
+        """Keeps a hint; False where the questions are to be fetched to tell."""
+        ...
+
+    def no_hint(self, content: dict[str, Any], why: str) -> None: ...
     def unreached(self, entry: dict[str, Any]) -> None:
         """The answer has not left this computer."""
         ...
@@ -102,6 +111,10 @@ class Sender:
             if self._stale:
                 self._desk.arrived(self._desk.fetch(client))
                 self._stale = False
+            wanted = self._desk.next_hint()
+            if wanted is not None:
+                self._hint(wanted)
+                continue
             entry = self._desk.next()
             if entry is None:
                 return
@@ -123,6 +136,18 @@ class Sender:
                 self._desk.refused(entry, error)
                 continue
             self._stale = self._desk.outcome(entry, reply)
+
+    def _hint(self, wanted: dict[str, Any]) -> None:
+        """Raises Away."""
+        client = self._desk.client()
+        try:
+            reply = client.hint(wanted["lesson"], wanted["content"])
+        except Refused as error:
+            self._desk.no_hint(wanted["content"], _sentence(error))
+            self._stale = True  # what was known of the question is old
+        else:
+            if not self._desk.hinted(wanted["content"], reply):
+                self._stale = True
 
     def _trouble(self, why: str) -> None:
         self._failed += 1

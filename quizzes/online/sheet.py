@@ -42,6 +42,8 @@ class Sheet:
     """By question, the nonce of what was said last."""
     drafts: dict[str, Any] = field(default_factory=dict)
     """By question, what was typed and not given as an answer."""
+    sure: dict[str, float] = field(default_factory=dict)
+    """By question, how sure the learner is of the next answer, in per cent."""
     others: list[dict[str, Any]] = field(default_factory=list)
     """Sheets of other runs that this notebook holds, as JSON: receipts are not thrown away."""
 
@@ -50,6 +52,7 @@ class Sheet:
         self.unsent[entry["nonce"]] = entry
         self.last[entry["question"]] = entry["nonce"]
         self.drafts.pop(entry["question"], None)
+        self.sure.pop(entry["question"], None)
 
     def judged(self, reply: dict[str, Any]) -> None:
         self.unsent.pop(reply["nonce"], None)
@@ -62,6 +65,8 @@ class Sheet:
         if entry is not None:
             self.refused[nonce] = entry | {"code": code, "why": why}
             self.last[entry["question"]] = nonce
+            if is_sure(entry.get("confidence")):  # said of an answer that did not count, it is said of the next
+                self.sure.setdefault(entry["question"], entry["confidence"])
 
     def of(self, question: str) -> list[dict[str, Any]]:
         """Its replies, by attempt."""
@@ -90,7 +95,7 @@ class Sheet:
         }
 
     def to_json(self) -> dict[str, Any]:
-        more = {"title": self.title, "questions": self.questions, "drafts": self.drafts, "others": self.others}
+        more = {name: getattr(self, name) for name in ("title", "questions", "drafts", "sure", "others")}
         return self.kept() | {name: value for name, value in more.items() if value}
 
 
@@ -125,16 +130,22 @@ def from_json(content: Any, notes: list[str]) -> Sheet | None:
                 notes.append(_("An answer that was not judged yet is damaged in this record, and was left out; answer again."))
             elif entry["nonce"] not in sheet.replies and entry["nonce"] not in sheet.refused:
                 getattr(sheet, place)[entry["nonce"]] = entry
-    for place in ("last", "drafts"):
+    for place in ("last", "drafts", "sure"):
         held = content.get(place)
         setattr(sheet, place, dict(held) if isinstance(held, dict) else {})
     known = {*sheet.replies, *sheet.unsent, *sheet.refused}
     sheet.last = {name: nonce for name, nonce in sheet.last.items() if isinstance(nonce, str) and nonce in known}
+    sheet.sure = {name: percent for name, percent in sheet.sure.items() if is_sure(percent)}
     sheet.drafts = {name: answer for name, answer in sheet.drafts.items() if is_answer(answer)}
     for entry in sheet.refused.values():
         entry.setdefault("why", "")
         entry.setdefault("code", "")
     return sheet
+
+
+def is_sure(value: Any) -> bool:
+    """Whether this is a confidence in per cent."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 100
 
 
 def is_time(text: str) -> bool:

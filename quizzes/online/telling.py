@@ -7,7 +7,8 @@ from typing import Any
 
 from quizzes.online.asked import Asked
 from quizzes.online.sheet import Sheet
-from quizzes.say import _
+from quizzes.online.sureness import share_before_hints
+from quizzes.say import _, _n
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,16 @@ def _waiting(trouble: str) -> Told:
 def _judged(reply: dict[str, Any], question: Asked) -> Told:
     score, full = reply["score"], reply["max_score"]
     share = score / full if full else 1.0
-    if score >= full:
+    right = share_before_hints(reply) == 1.0
+    hints = reply.get("hints", 0)
+    if right and hints:
+        said = _n(
+            "✔ Right, {share:.0%} of the points after {hints} hint",
+            "✔ Right, {share:.0%} of the points after {hints} hints",
+            hints,
+        )
+        head = said.format(share=share, hints=hints)
+    elif right:
         head = _("✔ Right")
     elif question.attempts_left:
         head = _("✘ Not yet ({share:.0%} of the points)").format(share=share)
@@ -60,7 +70,7 @@ def _judged(reply: dict[str, Any], question: Asked) -> Told:
         if isinstance(idea, dict) and isinstance(idea.get("idea"), str):
             lines.append(_("The idea behind it: {idea}").format(idea=idea["idea"]))
             again.append(str(idea.get("reread", "")))
-    if score < full:
+    if not right:
         again = again or [str(reply.get("reread") or "")]
         lines += [_("Read again: {heading}.").format(heading=heading) for heading in dict.fromkeys(again) if heading]
     if question.attempt > reply["attempt"] and question.attempts_left and reply.get("variant", "") != question.variant:

@@ -8,7 +8,7 @@ import json
 from typing import Any
 
 _LISTS = ("replies", "refused", "unsent", "issuers", "others")
-_DICTS = ("last", "drafts")
+_DICTS = ("last", "drafts", "sure")
 
 
 def together(mine: Any, theirs: dict[str, Any]) -> dict[str, Any]:

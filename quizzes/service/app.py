@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -15,9 +16,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from quizzes.certificates import page
+from quizzes.receipts import time_text
 from quizzes.say import _
 from quizzes.service import body, openapi, pages
 from quizzes.service.errors import ServiceError, encode
+from quizzes.service.hints import Paid, Wanted
 from quizzes.service.hub import Hub
 from quizzes.service.judging import Judge
 from quizzes.service.limits import Limits
@@ -55,8 +58,8 @@ class Service:
         assert self._loop is not None  # the writer starts after it is known
         self._loop.call_soon_threadsafe(_resolve, outcomes)
 
-    async def record(self, entry: Entry) -> bytes:
-        """The reply, once it is on the disk. Raises ServiceError."""
+    async def record(self, entry: Entry | Wanted) -> bytes | Paid:
+        """The reply, or what is paid for, once it is on the disk. Raises ServiceError."""
         ticket: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
         self.writer.put(ticket, entry)
         try:
@@ -72,6 +75,13 @@ class Service:
         """As `Store.replies`. Raises ServiceError 503."""
         try:
             return await run_in_threadpool(self.store.replies, run)
+        except SQLAlchemyError:
+            raise _away() from None
+
+    async def standing(self, run: str) -> tuple[list[tuple[str, int, float, bytes]], dict[str, tuple[float, ...]]]:
+        """As `Store.replies` and `Store.hints`. Raises ServiceError 503."""
+        try:
+            return await run_in_threadpool(lambda: (self.store.replies(run), self.store.hints(run)))
         except SQLAlchemyError:
             raise _away() from None
 
@@ -135,7 +145,7 @@ def _routes(service: Service) -> APIRouter:
         if locale not in LOCALES:
             raise ServiceError(422, "no-locale", _("locale: en, fr or ko is needed."))
         run = service.store.run(learner, lesson)
-        replies = await service.answered(run)
+        replies, costs = await service.standing(run)
         used: dict[str, tuple[int, float]] = {}
         for question, attempt, share, _reply in replies:
             count, best = used.get(question, (0, 0.0))
@@ -146,7 +156,7 @@ def _routes(service: Service) -> APIRouter:
             "learner": learner,
             "run": run,
             "issuer": judge.issuer,
-            "questions": judge.shown(lesson, learner, locale, used),
+            "questions": judge.shown(lesson, learner, locale, used, costs),
             "answers": [json.loads(reply) for *_, reply in replies],
         }
         return _json(content)
@@ -177,8 +187,36 @@ def _routes(service: Service) -> APIRouter:
             share=judged.share,
             at=judged.at,
             reply=judged.reply,
+            after=judged.after,
         )
         return Response(await service.record(entry), media_type="application/json")
+
+    @routes.post(
+        "/lessons/{lesson}/hints",
+        openapi_extra=openapi.HINT,
+        responses=openapi.whole("The hint. It was recorded before; asked for again, it costs nothing more.")
+        | openapi.refused(400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 503),
+    )
+    async def hint(request: Request, lesson: str) -> Response:
+        learner = await people.who(request)
+        judge.lesson(lesson)
+        sent = body.parse_hint(await body.read(request))
+        service.limits.take(learner)
+        question = judge.asked_for(learner, lesson, sent)
+        wanted = Wanted(
+            run=service.store.run(learner, lesson),
+            learner=learner,
+            lesson=lesson,
+            question=question.id,
+            number=sent.hint,
+            cost=question.hint_cost,
+            at=time_text(datetime.now(UTC)),
+            attempt=sent.attempt,
+            told=sent.cost,
+        )
+        bought = await service.record(wanted)
+        assert isinstance(bought, Paid)  # the outcome of a Wanted
+        return Response(judge.hint(learner, lesson, sent, bought), media_type="application/json")
 
     return routes
 

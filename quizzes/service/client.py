@@ -116,9 +116,11 @@ class Client:
         texts = [one["receipt"] for one in recorded or [] if isinstance(one, dict) and isinstance(one.get("receipt"), str)]
         return append(self.receipts, texts)
 
-    def answer(self, lesson: str, question: str, attempt: int, answer: Any, locale: str = "en") -> dict[str, Any] | Kept:
-        """The reply of the service, or Kept where it is away. Raises Refused where it is not counted, UnsentError where the
-        service is away and the answer cannot be kept."""
+    def answer(
+        self, lesson: str, question: str, attempt: int, answer: Any, locale: str = "en", confidence: float | None = None
+    ) -> dict[str, Any] | Kept:
+        """The reply of the service, or Kept where it is away. `confidence`: how sure one is, in per cent. Raises Refused where
+        it is not counted, UnsentError where the service is away and the answer cannot be kept."""
         content = {
             "question": question,
             "attempt": attempt,
@@ -126,6 +128,8 @@ class Client:
             "nonce": secrets.token_urlsafe(18),
             "locale": locale,
         }
+        if confidence is not None:
+            content["confidence"] = confidence
         _encoded(content)
         entry = content | {"lesson": lesson}
         try:
@@ -179,10 +183,16 @@ class Client:
         return done
 
     def send(self, lesson: str, content: dict[str, Any]) -> dict[str, Any]:
-        """Sends an answer of which the caller keeps account: question, attempt, answer, nonce, locale, and edition where it is
-        known. Raises Away, after which the same may be sent again, or Refused."""
+        """Sends an answer of which the caller keeps account: question, attempt, answer, nonce, locale, and edition and
+        confidence where they are known. Raises Away, after which the same may be sent again, or Refused."""
         _encoded(content)
         return self._send(content | {"lesson": lesson})
+
+    def hint(self, lesson: str, content: dict[str, Any]) -> dict[str, Any]:
+        """Asks for a hint: question, attempt, hint (its number from 1), cost (the share of the points that the service says it
+        takes), locale, and edition where it is known. Raises Away, after which it may be asked for again and is paid for once,
+        or Refused, where nothing was taken."""
+        return self._ask("POST", f"/lessons/{quote(lesson, safe='')}/hints", content)
 
     def _strike_out(self, entry: dict[str, Any]) -> None:
         try:

@@ -5,27 +5,29 @@ A wrong answer with attempts left: the points, the idea behind it by name (for a
 A wrong answer with none left: also why what was chosen is wrong. Never which choice, number, word or pair is right.
 A right answer: its explanation.
 An answer that cannot be read: how to write it. It costs no attempt and is not recorded.
+A hint: once it is paid for.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from quizzes.certificates import did_key, ed25519
-from quizzes.grading import Verdict, judge
+from quizzes.grading import Verdict, judge, paid
 from quizzes.question import Bank, BankError, Question, every, misconceptions, version
 from quizzes.receipts import Claims, ReceiptError, answer_hash, sign, time_text
-from quizzes.say import _, language
-from quizzes.service.body import Sent
+from quizzes.say import _, _n, language
+from quizzes.service.body import Sent, SentHint
 from quizzes.service.errors import ServiceError, StartError, encode
+from quizzes.service.hints import Paid
 from quizzes.translated import asked_in
 from quizzes.variants import draw
 
@@ -43,7 +45,10 @@ class Judged:
     question: str = ""
     """The id of the question."""
     share: float = 0.0
+    """Before hints."""
     at: str = ""
+    after: Callable[[Paid], bytes] | None = None
+    """The reply to the same answer after hints were taken, with a receipt of its own."""
 
 
 class Judge:
@@ -85,20 +90,66 @@ class Judge:
         with language(locale):
             return draw(asked_in(self.banks[lesson][name], "keys"), learner, attempt - 1, locale)
 
-    def shown(self, lesson: str, learner: str, locale: str, used: Mapping[str, tuple[int, float]]) -> list[dict[str, Any]]:
+    def shown(
+        self,
+        lesson: str,
+        learner: str,
+        locale: str,
+        used: Mapping[str, tuple[int, float]],
+        costs: Mapping[str, tuple[float, ...]] | None = None,
+    ) -> list[dict[str, Any]]:
         """The questions as a learner may see them, each in the edition to answer next, or the last where it is settled.
 
-        `used`: question id -> (attempts used, best share).
+        `used`: question id -> (attempts used, best share before hints). `costs`: question id -> those of the hints taken.
         """
         found = []
         for plain in self.lesson(lesson).questions:
             count, best = used.get(plain.id, (0, 0.0))
             settled = best >= 1.0 or count >= self.attempts
             attempt = count if settled else count + 1
-            public = _public(self._edition(lesson, plain.name, learner, attempt, locale), locale)
+            question = self._edition(lesson, plain.name, learner, attempt, locale)
+            public = _public(question, locale)
             place = {"attempt": attempt, "attempts_left": 0 if settled else self.attempts - count, "settled": settled}
-            found.append(public | place | {"edition": _edition_of(public)})
+            # What stands outside the edition may change without making an answer one to another text.
+            found.append(public | place | {"edition": _edition_of(public), "confidence": True})
+            taken = (costs or {}).get(plain.id, ())
+            if question.hints or taken:
+                found[-1]["hint_offer"] = {
+                    "count": len(question.hints),
+                    "cost": question.hint_cost,
+                    "texts": question.hints[: len(taken)],
+                    "paid": Paid(taken).cost,
+                }
         return found
+
+    def asked_for(self, learner: str, lesson: str, sent: SentHint) -> Question:
+        """The question to which a hint is asked for. Raises ServiceError 404 for a question or a hint that isn't there, 409 for
+        a question that reads otherwise than the learner saw it."""
+        question = self.edition(lesson, sent.question, learner, sent.attempt, sent.locale)
+        if sent.hint > len(question.hints):
+            said = _("There is no such hint; hints to this question: {count}. Nothing was taken.")
+            raise ServiceError(404, "no-hint", said.format(count=len(question.hints)))
+        if sent.edition and sent.edition != _edition_of(_public(question, sent.locale)):
+            said = _("This question has changed since you read it; no hint was taken. Load it again.")
+            raise ServiceError(409, "changed", said)
+        return question
+
+    def hint(self, learner: str, lesson: str, sent: SentHint, bought: Paid) -> bytes:
+        """The reply to somebody who has paid for the hint; with the numbers of the attempt that is asked now."""
+        attempt = min(sent.attempt, bought.attempts + 1)
+        question = self.edition(lesson, sent.question, learner, attempt, sent.locale)
+        reply = {
+            "lesson": lesson,
+            "question": sent.question,
+            "attempt": attempt,
+            "hint": sent.hint,
+            "count": len(question.hints),
+            "text": question.hints[sent.hint - 1],
+            "cost": bought.costs[sent.hint - 1],
+            "taken": len(bought.costs),
+            "paid": bought.cost,
+        }
+        return encode(reply)
 
     def judge(self, learner: str, run: str, lesson: str, sent: Sent) -> Judged:
         """Judges, and signs a receipt. It is worth something only once it is recorded: hand it out after that.
@@ -115,9 +166,21 @@ class Judge:
             if not verdict.understood:
                 said = {"understood": False, "question": sent.question, "attempt": sent.attempt, "message": verdict.message}
                 return Judged(encode(said), recorded=False)
-            at = time_text(datetime.now(UTC))
-            share = min(max(verdict.share, 0.0), 1.0)
-            left = 0 if share >= 1.0 else max(0, self.attempts - sent.attempt)
+        at = time_text(datetime.now(UTC))
+        after = partial(self._reply, learner, run, lesson, sent, question, verdict, at)
+        share = min(max(verdict.share, 0.0), 1.0)
+        return Judged(after(Paid()), recorded=True, question=question.id, share=share, at=at, after=after)
+
+    def _reply(
+        self, learner: str, run: str, lesson: str, sent: Sent, question: Question, verdict: Verdict, at: str, bought: Paid
+    ) -> bytes:
+        """Raises ServiceError 422."""
+        earned = min(max(verdict.share, 0.0), 1.0)
+        verdict = paid(verdict, len(bought.costs), bought.cost)
+        share = min(max(verdict.share, 0.0), 1.0)
+        # Hints stay paid for: whoever has answered right cannot earn more.
+        left = 0 if earned >= 1.0 else max(0, self.attempts - sent.attempt)
+        with language(sent.locale):
             try:
                 claims = Claims(
                     learner=learner,
@@ -131,6 +194,7 @@ class Judge:
                     at=at,
                     nonce=sent.nonce,
                     bank=self._versions[question.id],
+                    hints=len(bought.costs),
                 )
                 receipt = sign(claims, self._key, self.issuer)
             except ReceiptError:
@@ -155,7 +219,11 @@ class Judge:
                 "nonce": sent.nonce,
                 "receipt": receipt,
             }
-        return Judged(encode(reply), recorded=True, question=question.id, share=share, at=at)
+        if sent.confidence is not None:
+            reply["confidence"] = sent.confidence
+        if bought.costs:
+            reply |= {"hints": len(bought.costs), "earned": earned}
+        return encode(reply)
 
     def _named(self, question: Question, verdict: Verdict, left: int) -> list[dict[str, str]]:
         if left and question.kind not in _OWN_IDEA:
@@ -165,9 +233,16 @@ class Judge:
 
     @staticmethod
     def _said(question: Question, verdict: Verdict, left: int) -> str:
-        if verdict.correct:
-            return verdict.message
         points = _("{score:g} of {all:g} points.").format(score=question.points * verdict.share, all=question.points)
+        if verdict.hints:
+            after = _n(
+                "{count} hint was taken, and its cost is in the points.",
+                "{count} hints were taken, and their cost is in the points.",
+                verdict.hints,
+            )
+            points += " " + after.format(count=verdict.hints)
+        if verdict.correct:
+            return f"{points}\n{verdict.message}" if verdict.hints else verdict.message
         if left == 1:
             return points + " " + _("One attempt is left.")
         if left:
@@ -187,7 +262,7 @@ class Judge:
 
 def _public(question: Question, locale: str) -> dict[str, Any]:
     public = question.public(locale)
-    # An id is the author's and may say what the question is after. Hints are not given in a graded quiz.
+    # An id is the author's and may say what the question is after. Hints stand beside the edition: see `Judge.shown`.
     del public["id"], public["hints"], public["hint_cost"]
     return public
 

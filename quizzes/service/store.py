@@ -1,7 +1,8 @@
 """Where judged answers are kept: SQLite in one file, or PostgreSQL by URL.
 
 An answer is one row that is written once and never changed, with the whole reply to it. What makes an answer count once are two
-constraints of the database: (run, nonce) and (run, question, attempt) are unique.
+constraints of the database: (run, nonce) and (run, question, attempt) are unique. A hint is one row as well, and what makes it
+cost once is that (run, question, number) is unique.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 
 from quizzes.service.errors import StartError
 
-VERSION = 1
+VERSION = 2
+_WITHOUT_HINTS = "1"
 _LOCK = 0x0FF10AD
 BUSY = 10.0
 """Seconds that SQLite waits for another process that writes."""
@@ -42,11 +44,24 @@ answers = sa.Table(
     sa.Column("attempt", sa.Integer, nullable=False),
     sa.Column("nonce", sa.String(64), nullable=False),
     sa.Column("fingerprint", sa.String(71), nullable=False),
-    sa.Column("share", sa.Float, nullable=False),
+    sa.Column("share", sa.Float, nullable=False),  # before hints: an answer that is right settles its question
     sa.Column("at", sa.String(27), nullable=False),
     sa.Column("reply", sa.LargeBinary, nullable=False),
     sa.UniqueConstraint("run", "nonce"),
     sa.UniqueConstraint("run", "question", "attempt"),
+)
+hints = sa.Table(
+    "hints",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("run", sa.String(32), nullable=False),
+    sa.Column("learner", sa.String(100), nullable=False),
+    sa.Column("lesson", sa.String(2), nullable=False),
+    sa.Column("question", sa.String(60), nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("cost", sa.Float, nullable=False),
+    sa.Column("at", sa.String(27), nullable=False),
+    sa.UniqueConstraint("run", "question", "number"),
 )
 
 
@@ -75,6 +90,10 @@ class Store:
             if not held:
                 held = {"version": str(VERSION), "salt": secrets.token_hex(16)}
                 connection.execute(sa.insert(about), [{"name": name, "value": value} for name, value in held.items()])
+            if held.get("version") == _WITHOUT_HINTS:
+                # A program that knows no hints would leave their cost out: it shall refuse this database from now on.
+                connection.execute(sa.update(about).where(about.c.name == "version").values(value=str(VERSION)))
+                held["version"] = str(VERSION)
         if held.get("version") != str(VERSION):
             raise StartError(
                 f"The database of answers has version {held.get('version')}; this program reads {VERSION}. Use the program "
@@ -92,8 +111,17 @@ class Store:
         with self.engine.connect().execution_options(offload_begin="BEGIN IMMEDIATE") as connection, connection.begin():
             yield connection
 
+    def hints(self, run: str) -> dict[str, tuple[float, ...]]:
+        """Question id -> what each hint that was taken in a run cost, as a share of the points, in order."""
+        chosen = sa.select(hints.c.question, hints.c.cost).where(hints.c.run == run).order_by(hints.c.question, hints.c.number)
+        found: dict[str, tuple[float, ...]] = {}
+        with self.engine.connect() as connection:
+            for question, cost in connection.execute(chosen):
+                found[question] = (*found.get(question, ()), cost)
+        return found
+
     def replies(self, run: str) -> list[tuple[str, int, float, bytes]]:
-        """(question id, attempt, share, the reply) of a run, in the order in which they were recorded."""
+        """(question id, attempt, share before hints, the reply) of a run, in the order in which they were recorded."""
         chosen = sa.select(answers.c.question, answers.c.attempt, answers.c.share, answers.c.reply)
         with self.engine.connect() as connection:
             rows = connection.execute(chosen.where(answers.c.run == run).order_by(answers.c.number)).all()

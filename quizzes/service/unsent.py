@@ -13,6 +13,7 @@ from filelock import FileLock, Timeout
 from platformdirs import user_data_path
 
 _FIELDS = {"lesson", "question", "attempt", "answer", "nonce", "locale"}
+_MORE = {"confidence"}
 _SECONDS = 10.0
 
 
@@ -21,7 +22,7 @@ class UnsentError(ValueError):
 
 
 class Unsent:
-    """Each is a dict of lesson, question, attempt, answer, nonce and locale."""
+    """Each is a dict of lesson, question, attempt, answer, nonce and locale, and of confidence where it was said."""
 
     def __init__(self, path: Path | None = None) -> None:
         self.path = path or user_data_path("offload_lab") / "unsent.json"
@@ -35,7 +36,7 @@ class Unsent:
         except (OSError, ValueError, RecursionError) as error:
             told = getattr(error, "strerror", None) or "it is damaged"
             raise UnsentError(f"{self.path} cannot be read ({told}); move it away, it may hold answers.") from None
-        if not isinstance(content, list) or not all(isinstance(one, dict) and set(one) == _FIELDS for one in content):
+        if not isinstance(content, list) or not all(map(_is_kept, content)):
             raise UnsentError(f"{self.path} cannot be read (it is damaged); move it away, it may hold answers.")
         return content
 
@@ -71,3 +72,7 @@ class Unsent:
         except OSError:
             beside.unlink(missing_ok=True)
             raise
+
+
+def _is_kept(one: Any) -> bool:
+    return isinstance(one, dict) and _FIELDS <= set(one) <= _FIELDS | _MORE

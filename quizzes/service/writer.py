@@ -18,7 +18,8 @@ from sqlalchemy.exc import IntegrityError, SQLAlchemyError
 
 from quizzes.say import _
 from quizzes.service.errors import ServiceError
-from quizzes.service.store import Store, answers
+from quizzes.service.hints import Paid, Wanted, paid_by, refusal
+from quizzes.service.store import Store, answers, hints
 
 MOST = 256
 """Answers in one transaction."""
@@ -28,7 +29,7 @@ GATHER = 0.005
 
 @dataclass(frozen=True)
 class Entry:
-    """A judged answer on its way into the database; the fields are the columns of `answers`."""
+    """A judged answer on its way into the database; the fields but `after` are the columns of `answers`."""
 
     run: str
     learner: str
@@ -40,10 +41,17 @@ class Entry:
     share: float
     at: str
     reply: bytes
+    after: Callable[[Paid], bytes] | None = None
+    """The reply to the same answer after hints were taken; None where the question has none."""
+
+    def row(self, reply: bytes) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "after"} | {"reply": reply}
 
 
-Outcome = bytes | ServiceError
-"""The reply that is recorded, of this answer or of the one that it repeats; or why nothing was recorded."""
+Outcome = bytes | Paid | ServiceError
+"""The reply that is recorded, of this answer or of the one that it repeats; what is paid for, once a hint is; or why nothing
+was recorded."""
+_Costs = dict[tuple[str, str], tuple[float, ...]]
 
 
 class Writer:
@@ -51,7 +59,7 @@ class Writer:
 
     def __init__(self, store: Store, attempts: int, deliver: Callable[[Sequence[tuple[Any, Outcome]]], None]) -> None:
         self._store, self._attempts, self._deliver = store, attempts, deliver
-        self._queue: queue.SimpleQueue[tuple[Any, Entry] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Any, Entry | Wanted] | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -68,7 +76,7 @@ class Writer:
     def alive(self) -> bool:
         return self._thread is not None and self._thread.is_alive()
 
-    def put(self, ticket: Any, entry: Entry) -> None:
+    def put(self, ticket: Any, entry: Entry | Wanted) -> None:
         self._queue.put((ticket, entry))
 
     def _work(self) -> None:
@@ -84,7 +92,7 @@ class Writer:
                 outcomes = self.record([entry for _ticket, entry in waiting])
                 self._deliver([(ticket, outcome) for (ticket, _entry), outcome in zip(waiting, outcomes, strict=True)])
 
-    def record(self, entries: Sequence[Entry]) -> list[Outcome]:
+    def record(self, entries: Sequence[Entry | Wanted]) -> list[Outcome]:
         """Records a batch; an outcome for each entry, in order. Nothing is raised for a database that fails."""
         try:
             return self._together(entries)
@@ -94,7 +102,7 @@ class Writer:
                 return [self._alone(entry) for entry in entries]
             return [_unavailable()] * len(entries)
 
-    def _alone(self, entry: Entry) -> Outcome:
+    def _alone(self, entry: Entry | Wanted) -> Outcome:
         for _try in range(3):
             try:
                 return self._together([entry])[0]
@@ -103,26 +111,39 @@ class Writer:
                     break  # else what the other process wrote is visible now
         return _unavailable()
 
-    def _together(self, entries: Sequence[Entry]) -> list[Outcome]:
+    def _together(self, entries: Sequence[Entry | Wanted]) -> list[Outcome]:
         outcomes: list[Outcome] = []
         new: list[dict[str, Any]] = []
+        asked: list[dict[str, Any]] = []
         with self._store.writing() as connection:
-            held = self._repeated(connection, entries)
+            # Asked again in the transaction: an answer whose body came after a hint had been sent finds it recorded.
+            costs = paid_by(connection, entries)
+            held = self._repeated(connection, [entry for entry in entries if isinstance(entry, Entry)])
             taken = self._taken(connection, entries)
             for entry in entries:
+                place = (entry.run, entry.question)
+                if isinstance(entry, Wanted):
+                    outcomes.append(self._hint(entry, costs, *taken.get(place, (0, 0.0)), asked))
+                    continue
                 before = held.get((entry.run, entry.nonce))
                 if before is not None:
                     outcomes.append(before[1] if before[0] == entry.fingerprint else _another())
                     continue
-                count, best = taken.get((entry.run, entry.question), (0, 0.0))
+                count, best = taken.get(place, (0, 0.0))
                 refused = self._refusal(entry, count, best)
                 if refused is not None:
                     outcomes.append(refused)
                     continue
-                held[entry.run, entry.nonce] = (entry.fingerprint, entry.reply)
-                taken[entry.run, entry.question] = (entry.attempt, max(best, entry.share))
-                new.append(vars(entry))
-                outcomes.append(entry.reply)
+                reply = entry.reply
+                if entry.after is not None and costs.get(place):
+                    reply = entry.after(Paid(costs[place], count))
+                held[entry.run, entry.nonce] = (entry.fingerprint, reply)
+                taken[place] = (entry.attempt, max(best, entry.share))
+                new.append(entry.row(reply))
+                outcomes.append(reply)
+            if asked:
+                asked.sort(key=lambda row: (row["run"], row["question"], row["number"]))
+                connection.execute(sa.insert(hints), asked)
             if new:
                 # All processes in one order: two that wait for each other's rows would be a deadlock.
                 new.sort(key=lambda row: (row["run"], row["question"], row["attempt"]))
@@ -130,9 +151,28 @@ class Writer:
                 connection.execute(sa.insert(answers).returning(answers.c.number), new)
         return outcomes
 
+    def _hint(
+        self,
+        wanted: Wanted,
+        costs: _Costs,
+        count: int,
+        best: float,
+        asked: list[dict[str, Any]],
+    ) -> Outcome:
+        place = (wanted.run, wanted.question)
+        paid = Paid(costs.get(place, ()), count)
+        if wanted.number <= len(paid.costs):
+            return paid
+        refused = refusal(wanted, paid, best, self._attempts)
+        if refused is not None:
+            return refused
+        asked.append(wanted.row())
+        costs[place] = (*paid.costs, wanted.cost)
+        return Paid(costs[place], count)
+
     def _refusal(self, entry: Entry, count: int, best: float) -> ServiceError | None:
         if best >= 1.0:
-            return ServiceError(409, "settled", _("This question has full marks already; nothing can be added."))
+            return ServiceError(409, "settled", _("This question is answered right already; nothing can be added."))
         if entry.attempt > self._attempts:
             return ServiceError(409, "no-attempts", _("No attempt is left at this question; the best one counts."))
         if entry.attempt != count + 1:
@@ -149,8 +189,8 @@ class Writer:
         return {(row.run, row.nonce): (row.fingerprint, bytes(row.reply)) for row in connection.execute(chosen)}
 
     @staticmethod
-    def _taken(connection: sa.Connection, entries: Sequence[Entry]) -> dict[tuple[str, str], tuple[int, float]]:
-        """(run, question) -> (attempts used, best share)."""
+    def _taken(connection: sa.Connection, entries: Sequence[Entry | Wanted]) -> dict[tuple[str, str], tuple[int, float]]:
+        """(run, question) -> (attempts used, best share before hints)."""
         chosen = (
             sa.select(answers.c.run, answers.c.question, sa.func.max(answers.c.attempt), sa.func.max(answers.c.share))
             .where(
@@ -176,5 +216,5 @@ def _another() -> ServiceError:
 
 def _unavailable() -> ServiceError:
     return ServiceError(
-        503, "not-recorded", _("The answer could not be recorded and used no attempt; send it again with the same nonce."), 2.0
+        503, "not-recorded", _("This could not be recorded and took nothing; send the same again, with the same nonce."), 2.0
     )

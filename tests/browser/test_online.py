@@ -61,6 +61,14 @@ def test_a_graded_quiz_by_keyboard(tmp_path_factory, page, monkeypatch):  # noqa
             box.press("Tab")
             page.get_by_role("button", name="Send q3").press("Enter")
             page.get_by_role("alert").filter(has_text="no attempt used").wait_for(timeout=60_000)
+
+            # A hint says what it costs, is announced, and takes no focus either; so does how sure one is.
+            box.focus()
+            tab_to(page, "e.tagName === 'BUTTON' && e.textContent === 'Hint 1 to q3 (costs 25%)'")
+            page.keyboard.press("Enter")
+            page.get_by_role("alert").filter(has_text="Hint 1: CANARY-H1").wait_for(timeout=60_000)
+            assert page.evaluate("() => document.activeElement.textContent") == "Hint 1 to q3"
+            page.get_by_label("How sure are you of q1?").select_option("sure, 90 %")
             page.screenshot(path=str(ARTIFACTS / "online-quiz.png"))
 
             # The service dies. The answer is kept, the kernel works on, and the notebook says so.
@@ -83,6 +91,7 @@ def test_a_graded_quiz_by_keyboard(tmp_path_factory, page, monkeypatch):  # noqa
             save(page, folder)
             held = sheet(folder)
             assert held["unsent"] == [] and [reply["attempt"] for reply in held["replies"]] == [1, 2]
+            assert [reply.get("confidence") for reply in held["replies"]] == [None, 90]
             assert {check(reply["receipt"], {DID}).learner for reply in held["replies"]} == {"ada"}
             assert token not in (folder / "lesson.ipynb").read_text() and "widgets" not in saved(folder)["metadata"]
 

@@ -6,7 +6,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
-from course import build
+from course import build, running
 
 # Loaded by every Python of a lesson, its children's too. What tries to leave this machine is refused and written down, in
 # case somebody swallows the error. The kernel's own channels are zmq's and do not pass here.
@@ -48,8 +48,8 @@ def alone(tmp_path_factory):
 class Ran:
     """A lesson that was run from top to bottom: its cells by id, and the folder that it ran in."""
 
-    def __init__(self, notebook, folder):
-        self.notebook, self.folder = notebook, folder
+    def __init__(self, notebook, folder, widgets):
+        self.notebook, self.folder, self.widgets = notebook, folder, widgets
         self.cells = {cell.id: cell for cell in notebook.cells}
 
     def outputs(self, name):
@@ -77,7 +77,7 @@ def ran(tmp_path_factory, alone):
             resources = {"metadata": {"path": str(folder)}}
             client = NotebookClient(notebook, timeout=300, kernel_name="python3", resources=resources, allow_errors=True)
             client.execute(env=alone[0])
-            done[number] = Ran(notebook, folder)
+            done[number] = Ran(notebook, folder, running.widgets(client))
         return done[number]
 
     return run

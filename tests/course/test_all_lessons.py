@@ -1,12 +1,16 @@
 """What holds for every lesson: it runs to its end by itself, says no error, warns of nothing and leaves nothing."""
 
 import ast
+import copy
 import re
+from html import escape
+from pathlib import Path
 
 import nbformat
 import pytest
 
-from course import build
+from course import build, links, pages, scrubbed, site
+from quizzes import question
 from tests.course.warned import warned
 
 NUMBERS = [source.name[:2] for source in build.lessons()]
@@ -27,6 +31,29 @@ def test_it_runs_to_its_end(number, ran):
 @pytest.mark.parametrize("number", OTHERS)
 def test_no_cell_warns(number, ran):
     assert warned(ran(number).cells.values()) == []
+
+
+@pytest.mark.parametrize("number", OTHERS)
+def test_its_page_shows_every_output_and_leads_somewhere(number, ran, alone):
+    lesson, spare = copy.deepcopy(ran(number).notebook), copy.deepcopy(ran(number).widgets)
+    file = next(source.stem for source in build.lessons() if source.name.startswith(number)) + ".html"
+    folders = {str(lesson_folder): "~/course" for lesson_folder in (ran(number).folder, alone[1].parent)}
+    scrubbed.scrub(lesson, spare, scrubbed.of_this_machine(folders))
+    body = pages.content(lesson, spare, site.change)
+    others = {f"{target.stem}.html" for target in build.targets().values()}
+    whole = pages.page(body, pages.Frame("A lesson", "en"))
+    assert links.faults({file: whole}, others | {pages.STYLE, "pictures/cover.svg"}) == []
+    for told in (
+        *folders,
+        str(Path(build.__file__).parents[1]),
+        str(Path.home()) + "/",
+        "Traceback",
+        "VBox(",
+        "Jupyter Widget",
+    ):
+        assert told not in body, told
+    asked = [q.prompt for q in question.practice(number).questions if not q.variants]
+    assert asked and all(escape(prompt) in body for prompt in asked)
 
 
 @pytest.mark.parametrize("number", OTHERS)

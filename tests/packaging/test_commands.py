@@ -126,6 +126,13 @@ def test_lab_opens_the_landing_notebook_from_the_course_folder(clone):
     assert (ROOT / "course" / landing).exists()
 
 
+def test_site_is_written_by_its_command_and_the_help_names_it(clone):
+    clone.python("python3", "3.11.2")
+    assert clone.make("site", "SITE_ARGS=--only 02").returncode == 0
+    assert clone.calls[-1] == [str(clone.folder), ".venv/bin/python", "-m", "course.site", "--only", "02"]
+    assert "make site " in clone.make("help").stdout
+
+
 def test_ci_runs_make_test_and_returns_what_it_returns(tmp_path):
     (tmp_path / ".ci").mkdir()
     shutil.copy(ROOT / ".ci/run", tmp_path / ".ci/run")

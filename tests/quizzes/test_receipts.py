@@ -37,9 +37,11 @@ def test_a_receipt_says_what_was_signed():
     assert check(sign(CLAIMS, KEY), TRUSTED) == replace(CLAIMS, issuer=DID)
 
 
-@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=40), st.integers(1, 2**40), st.floats(0, 1e6))
-def test_any_claims_come_back(text, attempt, score):
-    claims = replace(CLAIMS, learner=text, variant=text, attempt=attempt, score=score, max_score=1e6)
+@given(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=40), st.integers(1, 2**40), st.floats(0, 1e6), st.integers(0, 9)
+)
+def test_any_claims_come_back(text, attempt, score, hints):
+    claims = replace(CLAIMS, learner=text, variant=text, attempt=attempt, score=score, max_score=1e6, hints=hints)
     assert check(sign(claims, KEY), TRUSTED) == replace(claims, issuer=DID)
 
 
@@ -47,13 +49,44 @@ def test_the_signature_is_ed25519_over_canonical_json():
     _, payload, signature = sign(CLAIMS, KEY).split(".")
     data = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
     # RFC 8785 for plain ASCII: sorted keys, no blanks, and 1.0 written as 1.
-    oracle = json.dumps(asdict(CLAIMS) | {"issuer": DID, "score": 1, "max_score": 1}, sort_keys=True, separators=(",", ":"))
+    said = asdict(CLAIMS) | {"issuer": DID, "score": 1, "max_score": 1}
+    del said["hints"]
+    oracle = json.dumps(said, sort_keys=True, separators=(",", ":"))
     assert data == oracle.encode()
     KEY.public_key().verify(base64.urlsafe_b64decode(signature + "=="), b"offload-lab receipt 1\n" + data)
 
 
-def test_every_changed_bit_is_refused():
-    receipt = sign(CLAIMS, KEY)
+def test_a_receipt_after_hints_is_of_a_form_of_its_own():
+    receipt = sign(replace(CLAIMS, score=0.5, hints=2), KEY)
+    form, payload, signature = receipt.split(".")
+    data = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))
+    said = asdict(CLAIMS) | {"issuer": DID, "score": 0.5, "max_score": 1, "hints": 2}
+    assert form == "olr2" and data == json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
+    KEY.public_key().verify(base64.urlsafe_b64decode(signature + "=="), b"offload-lab receipt 2\n" + data)
+    assert check(receipt, TRUSTED).hints == 2
+    for other in ("olr1", "olr3", "olr", "OLR2"):
+        with pytest.raises(ReceiptError):
+            check(f"{other}.{payload}.{signature}", TRUSTED)
+
+
+@pytest.mark.parametrize(
+    ("form", "hints"), [("olr1", 1), ("olr1", 0), ("olr2", 0), ("olr2", None), ("olr2", 1.5), ("olr2", True)]
+)
+def test_signed_claims_of_the_other_form_are_refused(form, hints):
+    """The issuer itself would have to sign such a thing: one set of claims has one text that passes."""
+    said = asdict(CLAIMS) | {"issuer": DID, "score": 1, "max_score": 1, "hints": hints}
+    if hints is None:
+        del said["hints"]
+    data = json.dumps(said, sort_keys=True, separators=(",", ":")).encode()
+    signature = KEY.sign(f"offload-lab receipt {form[-1]}\n".encode() + data)
+    texts = [base64.urlsafe_b64encode(part).decode().rstrip("=") for part in (data, signature)]
+    with pytest.raises(ReceiptError, match=r"hints|nothing else"):
+        check(".".join([form, *texts]), TRUSTED)
+
+
+@pytest.mark.parametrize("hints", [0, 1])
+def test_every_changed_bit_is_refused(hints):
+    receipt = sign(replace(CLAIMS, hints=hints), KEY)
     for place in range(len(receipt)):
         for bit in range(7):
             altered = receipt[:place] + chr(ord(receipt[place]) ^ 1 << bit) + receipt[place + 1 :]
@@ -78,7 +111,9 @@ def test_another_issuer_is_named():
         check(f"{PREFIX}.{payload}.{forged.rstrip('=')}", TRUSTED)
 
 
-@pytest.mark.parametrize("change", [{"score": 2.0}, {"score": float("nan")}, {"score": -1.0}, {"attempt": 0}, {"at": "now"}])
+@pytest.mark.parametrize(
+    "change", [{"score": 2.0}, {"score": float("nan")}, {"score": -1.0}, {"attempt": 0}, {"at": "now"}, {"hints": -1}]
+)
 def test_claims_out_of_range_are_never_signed(change):
     with pytest.raises(ReceiptError):
         sign(replace(CLAIMS, **change), KEY)

@@ -207,6 +207,31 @@ def test_compiled_code_reads_without_asking_so_nothing_is_deferred(model, adamw,
     assert all(torch.equal(a, b) for a, b in zip(*finals, strict=True))
 
 
+@pytest.mark.parametrize("fullgraph", [False, True])
+def test_what_is_compiled_while_a_step_is_under_way_waits_for_it(stepped, fullgraph):
+    module, optimizer, right = stepped()
+    try:
+        compiled = torch.compile(module, backend="eager", fullgraph=fullgraph)
+        assert optimizer._engine.stepping._underway is not None
+        compiled(torch.zeros(1, 37, dtype=torch.bfloat16))
+        assert optimizer._engine.stepping._underway is None
+    finally:
+        torch._dynamo.reset()
+    assert all(torch.equal(a, b) for a, b in zip(module.parameters(), right, strict=True))
+
+
+def test_an_update_that_failed_stops_the_compilation_that_waited_for_it(stepped):
+    module, optimizer, _ = stepped()
+    optimizer._engine.stepping._underway.thread.join()
+    optimizer._engine.stepping._underway.fail(StorageError(28, "no space left on a pretended disk"))
+    try:
+        compiled = torch.compile(module, backend="eager")
+        with pytest.raises(Exception, match="no space left on a pretended disk"):
+            compiled(torch.zeros(1, 37, dtype=torch.bfloat16))
+    finally:
+        torch._dynamo.reset()
+
+
 def test_the_next_steps_first_reads_are_made_before_it(model, adamw, disk, train):
     module = model(torch.bfloat16)
     optimizer = adamw(module, disk(overlap="forward", partition_size=100))

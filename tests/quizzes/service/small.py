@@ -22,6 +22,7 @@ questions:
       {id: b, text: "two", correct: false, misconception: weights-are-all, explanation: "CANARY-2B."},
       {id: c, text: "three", correct: true, explanation: "CANARY-2C."}]}
   - {id: g01-bytes, name: q3, kind: number, prompt: "Bytes of {n} billion?", unit: bytes, tolerance: 0.01,
+     hints: ["CANARY-H1 bytes of one of the {n} billion", "CANARY-H2 both moments are float32"],
      variants: {n: [3, 5, 7, 11]}, value: {formula: "8 * n * 1e9"}, explanation: "CANARY-3 eight bytes."}
   - {id: g01-pairs, name: q4, kind: match, prompt: "Which belongs to which?", pairs: [
       {id: u, left: up, right: down, explanation: "CANARY-4U.", misconception: weights-are-all},
@@ -39,6 +40,10 @@ class Learner:
     def question(self, name, **query):
         (found,) = [question for question in self.lesson(**query).json()["questions"] if question["name"] == name]
         return found
+
+    def hint(self, question, hint=1, cost=0.25, attempt=1, **more):
+        content = {"question": question, "attempt": attempt, "hint": hint, "cost": cost}
+        return self.client.post("/lessons/01/hints", headers=self.headers, json=content | more)
 
     def send(self, question, answer, attempt=1, nonce=None, **more):
         self.count += 1

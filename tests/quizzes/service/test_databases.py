@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from contextlib import ExitStack
@@ -12,6 +13,7 @@ from fastapi.testclient import TestClient
 from sqlalchemy.exc import OperationalError
 
 from quizzes.service.app import create_app
+from quizzes.service.hints import Paid, Wanted
 from quizzes.service.store import Store, answers, metadata
 from quizzes.service.writer import Entry, Writer
 from tests.quizzes.service.small import ADA, BOB, Learner
@@ -25,6 +27,7 @@ def db_url(request, tmp_path):
     store = Store(url)
     with store.writing() as connection:
         connection.exec_driver_sql("delete from answers")
+        connection.exec_driver_sql("delete from hints")
     store.close()
     return url
 
@@ -54,6 +57,43 @@ def test_two_services_take_each_attempt_once(settings, db_url):
         for token in (ADA, BOB):
             seen = [Learner(client, token).lesson().json() for client in clients]
             assert seen[0] == seen[1] and len(seen[0]["answers"]) == 10
+
+
+def test_two_services_let_each_hint_be_paid_for_once(settings, db_url):
+    """Eight ask for the same two hints over two services; then the service that was not asked last knows what they cost."""
+    shared = replace(settings, db_url=db_url)
+    with ExitStack() as stack:
+        clients = [stack.enter_context(TestClient(create_app(shared))) for _ in range(2)]
+        texts, start = [], threading.Barrier(8)
+
+        def hint(number):
+            start.wait(60)
+            texts.extend((place, Learner(clients[number % 2]).hint("q3", place).json()["text"]) for place in (1, 2))
+
+        threads = [threading.Thread(target=hint, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(120)
+        assert len(texts) == 16 and len(set(texts)) == 2
+        for client in clients:
+            assert Learner(client).question("q3")["hint_offer"]["paid"] == 0.5
+        n = json.loads(Learner(clients[0]).question("q3")["variant"])["n"]
+        assert Learner(clients[1]).send("q3", f"{8 * n} GB").json()["score"] == 0.5
+        assert Learner(clients[1], BOB).question("q3")["hint_offer"]["paid"] == 0
+
+
+def test_an_answer_and_a_hint_in_one_batch_are_taken_in_their_order(db_url):
+    """What was judged before a hint keeps its reply; what comes after it has another one."""
+    store = Store(db_url)
+    run, at = store.run("batch", "01"), "2026-12-02T22:38:41.123456Z"
+    first = Entry(run, "batch", "01", "x", 1, "nonce-1", "f", 0.5, at, b"0", lambda paid: b"%d" % len(paid.costs))
+    hints = [Wanted(run, "batch", "01", "x", number, 0.25, at, 2, 0.25) for number in (1, 2)]
+    second = replace(first, attempt=2, nonce="nonce-2")
+    outcomes = Writer(store, 5, lambda _outcomes: None).record([first, *hints, hints[0], second, first])
+    assert outcomes == [b"0", Paid((0.25,), 1), Paid((0.25, 0.25), 1), Paid((0.25, 0.25), 1), b"2", b"0"]
+    assert [reply for *_, reply in store.replies(run)] == [b"0", b"2"] and store.hints(run) == {"x": (0.25, 0.25)}
+    store.close()
 
 
 def test_a_repeat_over_the_other_service_gets_the_same_bytes(settings, db_url):
@@ -95,7 +135,7 @@ def test_a_deadlock_with_another_process_refuses_nothing_that_may_be_sent_again(
     run = store.run("deadlock", "01")
     base = Entry(run, "deadlock", "01", "x", 1, "nonce-x", "f", 0.0, "2026-12-02T22:38:41.123456Z", b"reply")
     mine = [replace(base, question=name, nonce=f"nonce-{name}") for name in ("b", "a")]
-    theirs = {name: vars(replace(base, question=name, nonce=f"their-nonce-{name}")) for name in ("a", "b")}
+    theirs = {name: replace(base, question=name, nonce=f"their-nonce-{name}").row(base.reply) for name in ("a", "b")}
     outcomes = []
     with store.engine.connect() as other:
         other.execute(answers.insert(), theirs["b"])

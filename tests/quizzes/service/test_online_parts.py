@@ -146,8 +146,10 @@ def test_the_board_fills_when_the_service_comes(service, monkeypatch):
 
 def test_every_control_is_named_and_nothing_is_told_by_colour(quiz, board):
     for card in board.cards.values():
-        assert all(control.description for control in [*card.controls, card.button])
-        assert card.box.children == (card.asked, card.place, card.button, card.verdict)
+        assert all(control.description for control in [*card.controls, card.button, card.sure, *card.help.buttons])
+        assert card.box.children == (card.asked, card.sure, card.help.box, card.place, card.button, card.verdict)
+    described = [button.description for button in board.cards["q3"].help.buttons]
+    assert described == ["Hint 1 to q3 (costs 25%)", "Hint 2 to q3 (costs 25%)"] and not board.cards["q1"].help.buttons
 
 
 def test_an_empty_box_sends_nothing(service, quiz, board):

@@ -22,7 +22,7 @@ from schemathesis.specs.openapi.checks import (
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 
 
-LESSON, ANSWERS = "/lessons/{lesson}", "/lessons/{lesson}/answers"
+LESSON, ANSWERS, HINTS = "/lessons/{lesson}", "/lessons/{lesson}/answers", "/lessons/{lesson}/hints"
 
 
 @pytest.mark.parametrize(
@@ -33,6 +33,8 @@ LESSON, ANSWERS = "/lessons/{lesson}", "/lessons/{lesson}/answers"
         (LESSON, "GET", "negative"),
         (ANSWERS, "POST", "positive"),
         (ANSWERS, "POST", "negative"),
+        (HINTS, "POST", "positive"),
+        (HINTS, "POST", "negative"),
     ],
 )
 def test_no_request_of_its_description_fails(settings, path, method, mode):
@@ -51,6 +53,9 @@ def test_no_request_of_its_description_fails(settings, path, method, mode):
             case.path_parameters["lesson"] = "01"
             if isinstance(case.body, dict) and isinstance(case.body.get("question"), str):
                 case.body["question"] = "q3"
+                if "hint" in case.body:
+                    case.body |= {"hint": 1, "cost": 0.25, "attempt": 1}
+                    case.body.pop("edition", None)
             reply = case.call(headers=headers)
             case.validate_response(reply, checks=CHECKS, headers=headers)
             statuses.add(reply.status_code)
@@ -61,5 +66,5 @@ def test_no_request_of_its_description_fails(settings, path, method, mode):
 
 def test_the_description_names_every_route_and_no_key(client):
     text = client.get("/openapi.json").text
-    assert set(client.get("/openapi.json").json()["paths"]) == {"/health", LESSON, ANSWERS}
+    assert set(client.get("/openapi.json").json()["paths"]) == {"/health", LESSON, ANSWERS, HINTS}
     assert "CANARY" not in text and "g01" not in text

@@ -99,9 +99,9 @@ def test_a_database_of_a_later_version_is_left_alone(tmp_path):
     url = f"sqlite:///{tmp_path / 'answers.db'}"
     store = Store(url)
     with store.writing() as connection:
-        connection.exec_driver_sql("update about set value = '2' where name = 'version'")
+        connection.exec_driver_sql("update about set value = '3' where name = 'version'")
     store.close()
-    with pytest.raises(StartError, match="version 2"):
+    with pytest.raises(StartError, match="version 3"):
         Store(url)
 
 

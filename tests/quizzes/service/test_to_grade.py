@@ -28,8 +28,16 @@ def test_answers_judged_online_are_graded_by_their_receipts(settings, tmp_path):
         replies = [ada.send("q1", "a"), ada.send("q1", "c", attempt=2), ada.send("q2", "a, c, e")]
         append(folder / "receipts.txt", [reply.json()["receipt"] for reply in replies])
         assert [reply.json()["score"] for reply in replies] == [0, 1, 1]
+        (result,) = grade(course, "01", trust=Trust({DID: None})).results
+        assert result.score == 2 and result.notes == ["neither a receipt that counts nor an answer for q3"]
+        # The same learner takes a hint to what is left; its cost is in the receipt, and the feedback says so.
+        cost = ada.question("q3")["hint_offer"]["cost"]
+        assert ada.hint("q3", cost=cost).json()["paid"] == cost == 0.25
+        append(folder / "receipts.txt", [ada.send("q3", "48 GB").json()["receipt"]])
     (result,) = grade(course, "01", trust=Trust({DID: None})).results
-    assert result.score == 2 and result.notes == ["neither a receipt that counts nor an answer for q3"]
+    assert result.score == 2.75 and result.notes == []
+    graded = (course / "autograded" / "ada" / "quiz-01" / released.name).read_text(encoding="utf-8")
+    assert "0.75 of 1 points. 1 hint was taken, and its cost is in the points." in graded
 
 
 def test_a_client_writes_each_receipt_once_and_fetches_those_it_lost(tmp_path, monkeypatch):
