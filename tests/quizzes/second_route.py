@@ -207,6 +207,16 @@ def gpu_bytes(n):
     return kinds["weights"] + kinds["gradients"]
 
 
+def resting_bytes(n):
+    kinds = training_bytes(n, "bfloat16", "ram").ram
+    return sum(nbytes for kind, nbytes in kinds.items() if kind not in ("weights", "gradients"))
+
+
+def written(billions, rate):
+    """Seconds of the writes of a step in scratch files."""
+    return moved(billions, 0, "scratch") / whole(rate)
+
+
 def runs_of_the_revealer(kinds):
     """Each kind is held back or not."""
     return len(list(product([False, True], repeat=kinds)))
@@ -278,4 +288,16 @@ ROUTES = {
     "l11-streams": lambda billions, free: state(billions, "float32") - Fraction(60, 100) * whole(free),
     "l11-next-step": lambda every, killed: published_before(killed, every) + 1,
     "g11-1": lambda seconds, every, killed: run(killed - 1 - published_before(killed, every), lambda n: seconds, 60 * 60),
+    "l12-streamed": lambda billions, kept, rate: (state(billions) - kept * 10**9) / whole(rate),
+    "l12-bill": lambda compute, memory, disk, price, thousands: (
+        run(1, lambda n: side_by_side(compute=compute, dram=memory, disk=disk), price) * thousands * 1000
+    ),
+    "l12-worn": lambda billions, seconds, tbw: tbw * 10**12 / moved(billions, 0, "scratch") * seconds,
+    "g12-1": lambda gb, reserve, ram: (
+        most(lambda n: gpu_bytes(n) <= (gb - reserve) * 10**9 and resting_bytes(n) <= ram * 10**9) * 10**9
+    ),
+    "g12-3": lambda billions, read, write, millions: (
+        Fraction(millions * 10**6, 8192)
+        * exact(side_by_side(compute=5, disk=moved(billions, 0, "read") / whole(read), link=written(billions, write)))
+    ),
 }

@@ -11,7 +11,7 @@ from quizzes.nbgrader.notebook import build
 from quizzes.question import graded
 from quizzes.values import PLACE
 
-LESSONS = [f"{number:02}" for number in range(12)]
+LESSONS = [f"{number:02}" for number in range(13)]
 
 
 def printed(question, lesson):

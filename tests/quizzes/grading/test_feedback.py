@@ -113,7 +113,7 @@ def _some_wrong_answers(question):
         yield "1"
 
 
-@pytest.mark.parametrize("lesson", [f"{number:02}" for number in range(12)])
+@pytest.mark.parametrize("lesson", [f"{number:02}" for number in range(13)])
 def test_of_no_question_of_the_course_a_wrong_answer_is_told_what_is_right(lesson):
     for question in handed_out(lesson).questions:
         secrets = [choice.explanation for choice in question.choices if choice.correct]
