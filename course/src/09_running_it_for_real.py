@@ -4,8 +4,7 @@
 # A run of two weeks is nobody's experiment. Somebody pays for it, somebody waits for it, and at three in the morning a disk is
 # full. In this lesson you write down what the run must reach before you know what it reaches, catch benchmarks that mislead, run
 # a gate that can say no, set a monitor on the run, provoke five incidents and mend them, and look at what a stranger gets out of
-# your files. Then you write the gate's verdict yourself. It takes about forty-five minutes; running all cells takes about half a
-# minute. All files lie in temporary folders here, and are gone afterwards.
+# your files. Then you write the gate's verdict yourself. It takes about forty-five minutes; running all cells takes about a minute.
 
 # %% [markdown] id="recall"
 # ## Recall
@@ -116,9 +115,9 @@ spread.compare(max(medians) / min(medians))
 Curves("The same ten steps, ten times", {"median": list(enumerate(medians, 1))}, across="run", up="ms a step")
 
 # %% [markdown] id="spread-read"
-# Nothing changed between these runs but the machine: what else it did, how warm it was, where the blocks lay. One run shows you
-# one of these numbers and no sign that there are others. Two variants that differ by less than this spread have not been told
-# apart, however many digits you print. So measure several times, in turn (A, B, A, B), and give the spread with the number.
+# Nothing changed between these runs but the machine: what else it did, how warm it was, where the blocks lay. One run shows one of
+# these numbers and no sign that there are others. Two variants that differ by less than this spread have not been told apart. So
+# measure several times, in turn (A, B, A, B), and give the spread with the number.
 #
 # ### Another load
 #
@@ -144,15 +143,8 @@ shown("through the page cache, nothing published", median(step_seconds(10, direc
 # - **Through the page cache** the disk is not in it. With a real model that cache is needed for other things, or there is
 #   none, and the speed is gone. (If it makes little difference here: our GPT is small, and other things take its time.)
 #
-# And one that no short run shows. A consumer disk first writes to *fast cells*, a small part of its flash, and when they are full:
-
-# %% id="cells"
-from offload_lab import catalogue
-
-for part in catalogue.DISKS:
-    if part.sustained_write is not None:
-        fast, slow = part.write.value / 1e9, part.sustained_write.value / 1e9
-        print(f"{part.name}: {fast:.1f} GB/s ({part.write.source}), then {slow:.2f} GB/s ({part.sustained_write.source})")
+# And one that no short run shows: many disks write fast only until a small, fast part of their flash is full. A data sheet gives
+# 3.3 GB/s and then 1.75 for a consumer disk of PCIe 3 (both quoted, in `offload_lab.catalogue`).
 
 # %% [markdown] id="gate-text"
 # ### The gate itself
@@ -272,28 +264,13 @@ with tempfile.TemporaryDirectory(dir=".") as folder:
 # %% [markdown] id="shift-text"
 # (`monitor.serve(9100)` offers the same to Prometheus, on this machine only.)
 #
-# When should somebody be woken? Not for one slow step: every disk has those. For a **shift**, that is, steps that are slow and
-# stay slow. To see both in seconds instead of days, we turn the clock ourselves. **These times are made up; the monitor is the
-# real one.**
+# When should somebody be woken? Not for one slow step: every disk has those. For a **shift**, steps that are slow and stay slow. To
+# see both in seconds, we turn the clock ourselves. **These times are made up (simulated); the monitor is the real one.**
 
 # %% id="shift"
 import random
 
-
-def watched(times, losses=None, **thresholds):
-    """(step, alarm) for each alarm that a real monitor raises on made-up times, and losses."""
-    now, found = 0.0, []
-    weight = torch.nn.Parameter(torch.ones(8))
-    with OffloadAdamW([weight]) as optimizer:
-        monitor = Monitor(optimizer, Thresholds(**thresholds), clock=lambda: now)
-        for number, seconds in enumerate(times):
-            weight.grad = torch.ones(8)
-            optimizer.step()
-            now += seconds
-            raised = monitor.observe(losses[number] if losses else None)
-            found += [(number + 1, alarm) for alarm in raised]
-    return found
-
+from course.rehearsed import watched
 
 noise = random.Random(9)
 times = [noise.uniform(1.9, 2.1) for _ in range(160)]
@@ -301,7 +278,6 @@ times[69] = 5.0  # one slow step: number 70
 times[100:] = [1.4 * seconds for seconds in times[100:]]  # from step 101 on the disk is slow
 for step, alarm in watched(times):
     print(f"step {step}: {alarm.message}")
-Curves("Made-up times of steps", {"step": list(enumerate(times, 1))}, across="step", up="seconds", source="assumed")
 
 # %% [markdown] id="shift-read"
 # Step 70 woke nobody. The shift at step 101 was seen at step 108: eight steps in a row beyond what the fifty before them make
@@ -330,8 +306,8 @@ for name, losses in (("steady", steady), ("a broken batch", spike), ("creeping",
 
 # %% [markdown] id="drift-read"
 # The broken batch is seen at once. The creeping loss is now more than twice what it was, and **nobody was told**: each step is
-# normal by the measure of the fifty before it. An alarm on change is blind to slow change. What sees it is a target, the same one
-# as in the gate, asked again and again on batches that are always the same:
+# normal beside the fifty before it. An alarm on change is blind to slow change. A target sees it, asked again and again on the
+# same batches:
 
 # %% id="drift-targets"
 from offload_lab.health.targets import Measured, compare
@@ -400,10 +376,8 @@ print(incidents[-1])
 # **A damaged file**, and **a gradient that is not finite**:
 
 # %% id="damaged"
-incidents.append(drill.corrupted_file("."))
-print(incidents[-1])
-incidents.append(drill.nan_gradient("."))
-print(incidents[-1])
+incidents += [drill.corrupted_file("."), drill.nan_gradient(".")]
+print(*incidents[-2:], sep="\n\n")
 
 # %% [markdown] id="damaged-read"
 # Two refusals, and both are deliberate. The damaged step is not skipped in silence: you are told which chunk it is, whether the step
@@ -417,15 +391,14 @@ incidents.append(drill.slow_disk("."))
 print(incidents[-1])
 
 # %% id="drilled"
-for incident in incidents:
-    print(f"{incident.name:30} intact: {incident.intact}")
+print("\n".join(f"{incident.name:30} intact: {incident.intact}" for incident in incidents))
 
 # %% [markdown] id="drilled-read"
 # Slow is not broken: there was nothing to mend but the disk. Three alarms told of one event, and the third one said where to
 # look: the update waited for reads.
 #
-# Write down for your own run, beside the log: who is called, what they type, who may decide to go back, and how long it takes. Then
-# pull the plug of a rehearsal once and let somebody else follow the page. A backup nobody has restored is a hope.
+# Write down who is called, what they type and who may decide to go back. Then pull the plug of a rehearsal, and let somebody else
+# follow the page. A backup that nobody has restored is a hope.
 #
 # ## What lies on the disk
 #
@@ -437,20 +410,7 @@ import os
 import shutil
 import stat
 
-N = 100_000
-
-
-def trained(folder):
-    """Train two steps with the state in `folder`/state, and save a checkpoint beside it; return the weights."""
-    weight = torch.nn.Parameter(torch.linspace(-1, 1, N).bfloat16())
-    policy = OffloadPolicy(tier="disk", directory=folder / "state")
-    with OffloadAdamW([weight], lr=0.01, offload=policy) as optimizer:
-        for _ in range(2):
-            weight.grad = torch.full_like(weight, 0.5)
-            optimizer.step()
-        torch.save(optimizer.state_dict(), folder / "save.pt")
-    return weight.detach()
-
+from course.rehearsed import trained
 
 for mask in (0o022, 0o077):
     with tempfile.TemporaryDirectory(dir=".") as folder:
@@ -464,9 +424,9 @@ for mask in (0o022, 0o077):
             print("   ", stat.filemode(path.stat().st_mode), path.relative_to(folder))
 
 # %% [markdown] id="modes-read"
-# The engine keeps the state to its owner, whatever the umask says. The folder's mode it takes as it finds it; and beside the state
-# lies `save.pt`, written by `torch.save`, with the same moments and masters, open to everybody under the usual 022. A lock on the
-# front door, and the garden door open. With `umask 077`, or in a folder that *you* made with mode 700, both are shut.
+# The engine keeps the numbers, `offload.state`, to its owner, whatever the umask says. The folder, and the manifest with shapes and
+# learning rates, follow the umask; and so does `save.pt` beside them, written by `torch.save`, with the same moments, open to
+# everybody under the usual 022. With `umask 077`, or in a folder that *you* made with mode 700, all is shut.
 #
 # Is a copy of any use without your program? Here is a stranger, with an empty model:
 
@@ -476,9 +436,9 @@ import json
 with tempfile.TemporaryDirectory(dir=".") as folder:
     mine = trained(Path(folder))
     copy = shutil.copytree(Path(folder) / "state", Path(folder) / "copy")
-    told = json.loads((copy / "offload.json").read_text(encoding="utf-8"))
+    told = json.loads((copy / "offload.json").read_text(encoding="utf-8"))["content"]
     print("what it is:", told["parameters"], "step", told["newest"]["step"])
-    theirs = torch.nn.Parameter(torch.zeros(N, dtype=torch.bfloat16))
+    theirs = torch.nn.Parameter(torch.zeros_like(mine))
     with OffloadAdamW.resume(copy, [theirs]) as optimizer:
         moments = optimizer.state_dict()["state"][0]
     print("the same weights, bit for bit:", torch.equal(theirs, mine))
@@ -490,7 +450,7 @@ with tempfile.TemporaryDirectory(dir=".") as folder:
 # - **Moments** are means of gradients, and gradients can give away the batch that they were made of (Zhu, Liu and Han, *Deep
 #   Leakage from Gradients*, 2019). A mean over many batches says less than one gradient; nobody promises that it says nothing.
 #   Batches and activations themselves are not written.
-# - **A checksum is no signature.** It finds damage. Who may write the file can write a fitting checksum, too: there is no key.
+# - **A checksum is no signature.** It finds damage. Who may write the file can write a fitting checksum, too.
 # - **Deleted is not gone.** On flash, even writing over a file leaves old copies behind (Wei, Grupp, Spada and Swanson, *Reliably
 #   Erasing Data from Flash-Based Solid State Drives*, 2011). The cure comes first: encrypt the disk below the files, and throw
 #   the key away at the end. The engine does not encrypt.
@@ -552,11 +512,9 @@ solved = lesson_09.go.check(go)
 # Then let yours judge what the real gate measured in its first run, for which it said no:
 
 # %% id="make-used"
-figures = {
-    "seconds": [0.0, 0.0, *first.measured.seconds],  # the gate has left out the two that warm up
-    "peak_ram_bytes": first.measured.peak_ram_bytes,
-    "disk_bytes": first.measured.disk_bytes,
-}
+seen = first.measured
+figures = {"peak_ram_bytes": seen.peak_ram_bytes, "disk_bytes": seen.disk_bytes}
+figures["seconds"] = [0.0, 0.0, *seen.seconds]  # the gate has left out the two that warm up
 asked = {name: getattr(targets, name) for name in ("seconds_per_step", "peak_ram_bytes", "disk_bytes")}
 print("yours:", go(figures, asked) if solved else "not written yet", "  the gate:", first.why)
 

@@ -1,6 +1,7 @@
 """Lesson 9: what it says of gates, monitors, drills and files holds; its check accepts what is right and names what is not."""
 
 import math
+import re
 import statistics
 
 import pytest
@@ -102,3 +103,54 @@ def test_what_is_expected_is_what_the_gate_of_the_engine_says():
         else:
             with pytest.raises(case.expected):
                 gated(*case.arguments)
+
+
+def test_ten_runs_have_a_spread_and_the_loads_are_four(ran):
+    assert "Measured: " in ran("09").text("spread")
+    assert ran("09").text("loads").count("ms a step, measured") == 4
+
+
+def test_the_gate_says_no_for_the_disk_and_yes_to_scratch_files(ran):
+    first, second = ran("09").text("gate"), ran("09").text("second")
+    assert "FAIL  disk_bytes" in first and "pass  loss" in first
+    assert "pass  disk_bytes" in second
+    log = ran("09").text("log")
+    assert log.index("— failed") < log.index("A. accepts that")
+
+
+def test_one_slow_step_wakes_nobody_and_a_shift_does(ran):
+    (line,) = ran("09").text("shift").splitlines()
+    assert line.startswith("step 108: step_time")
+
+
+def test_a_spike_is_seen_and_a_creeping_loss_only_by_a_target(ran):
+    steady, broken, creeping = re.split(r"\n(?=\S)", ran("09").text("drift").strip())
+    assert "no alarm" in steady and "no alarm" in creeping and "step 201: loss" in broken
+    told = ran("09").text("drift-targets").splitlines()
+    assert told[-1].startswith("step 500: FAIL")
+
+
+def test_an_alarm_rolls_a_broken_batch_back(ran):
+    assert "-> rollback" in ran("09").text("rollback") and "bit for bit: True" in ran("09").text("rollback")
+
+
+def test_every_incident_ends_whole(ran):
+    lines = ran("09").text("drilled").splitlines()
+    assert len(lines) == 5 and all(line.endswith("intact: True") for line in lines)
+    assert "Measured: 3.00" in ran("09").text("killed")
+
+
+def test_the_state_is_its_owners_and_what_lies_beside_it_follows_the_umask(ran):
+    usual, strict = ran("09").text("modes").split("umask 077")
+    assert usual.count("-rw------- state/offload.state") == 1 and "-rw-r--r-- save.pt" in usual
+    assert "r--" not in strict.replace("-rw-------", "")
+
+
+def test_a_copy_of_the_folder_is_the_model(ran):
+    assert "bit for bit: True" in ran("09").text("stranger")
+
+
+def test_the_bill_follows_the_mean(ran):
+    mean = (47 * 8.0 + 3 * 40.0) / 50
+    assert f"Calculated: ${mean * 200_000 / 3600 * 2.5:.2f}" in ran("09").text("bill")
+    assert "it is a no-go" in ran("09").text("bill")
