@@ -72,6 +72,8 @@ def run(
             "OFFLOAD_LAB_LANG": language,
             "OFFLOAD_LAB_LOCALE": language,
             "XDG_CACHE_HOME": str(cache or f"{own}/cache"),
+            # Few learners have DeepSpeed, which compiles for minutes on a cold cache.
+            "OFFLOAD_LAB_PEERS": f"{own}/peers",
             "JPY_SESSION_NAME": str(Path(folder) / name),
             "PYTHONPATH": path,
         }
