@@ -69,7 +69,8 @@ def test_a_site_is_a_folder_of_pages_and_what_they_refer_to(made):
     names = {str(path.relative_to(made)) for path in made.rglob("*") if path.is_file()}
     notebooks = {f"notebooks/{name}.ipynb" for name in ("index", "03_tiny", "glossary")}
     pages = {"index.html", "03_tiny.html", "glossary.html"}
-    assert names == {published.MARK, "site.css", "pictures/cover.svg"} | notebooks | pages
+    pictures = {f"pictures/{path.name}" for path in (running.ROOT / "course/pictures").glob("*.svg")}
+    assert names == {published.MARK, "site.css"} | pictures | notebooks | pages and "pictures/cover.svg" in pictures
     assert '"outputs": []' in (made / "notebooks/03_tiny.ipynb").read_text()
 
 
