@@ -62,6 +62,11 @@ def readers_too(steps):
     return sorted({*right(steps), *(pair for pair in every if pair not in direct(steps))})
 
 
+def strangers_too(steps):
+    """Nothing is missing, whatever list is drawn: what is too many is all there is to say."""
+    return sorted({*right(steps), *right(steps, lambda one, other: not (one.reads | one.writes) & (other.reads | other.writes))})
+
+
 def wrong_order(steps):
     return [(later, earlier) for earlier, later in right(steps)]
 
@@ -83,7 +88,7 @@ def changed(steps):
         (readers_too, "Both only read the place"),
         (wrong_order, "the other way round"),
         (lambda steps: direct(steps, lambda *_: True), "Both only read the place"),
-        (lambda steps: right(steps, lambda one, other: one.writes and other.writes), "share no place"),
+        (strangers_too, "share no place"),
         (lambda steps: [], "is missing. "),
         (lambda steps: right(steps)[:1], "is missing. "),
         (lambda steps: [(i, j) for i, j in right(steps) if j == i + 1], "is missing. "),
