@@ -64,7 +64,8 @@ def readers_too(steps):
 
 def strangers_too(steps):
     """Nothing is missing, whatever list is drawn: what is too many is all there is to say."""
-    return sorted({*right(steps), *right(steps, lambda one, other: not (one.reads | one.writes) & (other.reads | other.writes))})
+    strangers = right(steps, lambda one, other: not (one.reads | one.writes) & (other.reads | other.writes))
+    return sorted({*right(steps), *strangers})
 
 
 def wrong_order(steps):
