@@ -116,14 +116,14 @@ def from_json(content: Any, notes: list[str]) -> Sheet | None:
     sheet.issuers = [one for one in _list(content, "issuers") if isinstance(one, str)]
     sheet.questions = [one for one in _list(content, "questions") if isinstance(one, dict)]
     sheet.others = [one for one in _list(content, "others") if isinstance(one, dict)]
-    for reply in _list(content, "replies"):  # two of one nonce where copies differ: the one that its receipt proves
+    for reply in _list(content, "replies"):  # two of one nonce where copies differ: the first that its receipt proves
         why = _("it is damaged") if not _has(reply, _REPLY) else complaint(reply, sheet.run, sheet.issuers)
         if why:
             name = reply.get("question", "?") if isinstance(reply, dict) else "?"
             said = _("The judged answer to {name} in this record does not count, because {why}. The service has the true one.")
             notes.append(said.format(name=str(name)[:40], why=why))
         else:
-            sheet.replies[reply["nonce"]] = reply
+            sheet.replies.setdefault(reply["nonce"], reply)
     for place in ("refused", "unsent"):  # what was refused in one copy waits in none
         for entry in _list(content, place):
             if not _has(entry, _WAITING) or not is_answer(entry.get("answer")) or not is_time(entry["at"]):

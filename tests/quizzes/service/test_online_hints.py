@@ -201,7 +201,7 @@ def test_how_sure_one_was_is_shown_as_the_practice_quiz_shows_it(quiz, line, mon
     for wrong in (-1, 101, True, "90", None, float("nan")):
         assert "Not noted" in quiz.sure("q4", wrong)
     assert all(claims.learner == "ada" for claims in (check(one, {DID}) for one in quiz.receipts()))
-    content = quiz._desk.sheet.to_json()
+    content = json.loads(json.dumps(quiz._desk.sheet.to_json()))
     for reply in content["replies"]:
         reply["confidence"], reply["earned"] = "sure", ["x"]
     held = from_json(content, notes := [])
@@ -210,10 +210,23 @@ def test_how_sure_one_was_is_shown_as_the_practice_quiz_shows_it(quiz, line, mon
     assert again.calibration() == shown
 
 
+def test_what_the_service_says_stands_before_what_a_progress_file_holds(quiz, line, monkeypatch, tmp_path):
+    quiz.sure("q1", 90)
+    quiz.answers["q1"] = "c"
+    assert quiz._desk.wait(PATIENCE)
+    shown, sheet = quiz.calibration(), json.loads(json.dumps(quiz._desk.sheet.kept()))
+    quiz._sender.end()
+    quiz._sender._thread.join(PATIENCE)
+    sheet["replies"][0]["confidence"] = "sure"
+    quiz._desk.progress.judged(sheet["run"], lambda held: sheet)
+    again = reopened(monkeypatch, quiz, tmp_path / "lesson.ipynb")
+    assert "90" in shown and again.calibration() == shown
+
+
 def test_a_record_that_forgets_its_hints_is_said(quiz, line, monkeypatch, tmp_path):
     quiz.hint("q3")
     quiz.answers["q3"] = right(quiz)
-    content = quiz._desk.sheet.to_json()
+    content = json.loads(json.dumps(quiz._desk.sheet.to_json()))
     assert from_json(content, notes := []).receipts() == quiz.receipts() and not notes
     content["replies"][0]["hints"] = 0
     assert from_json(content, notes := []).receipts() == [] and "was edited" in notes[0]
